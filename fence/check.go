@@ -1,0 +1,227 @@
+package fence
+
+import (
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+// kind orders what decides on a tie: hidden > protected > writable > readable.
+type kind int
+
+const (
+	kindNone kind = iota
+	kindReadable
+	kindWritable
+	kindProtected
+	kindHidden
+)
+
+// match is the entry that decides about a path: depth is the number of
+// components that it covers, the more the more specific.
+type match struct {
+	kind   kind
+	depth  int
+	source string
+	root   root // of kindWritable and kindProtected
+}
+
+func (m *match) offer(o match) {
+	if o.depth > m.depth || o.depth == m.depth && o.kind > m.kind {
+		*m = o
+	}
+}
+
+// Check decides whether canonical may be reached with access. It is pure and
+// total: canonical must be absolute and clean, as [Canonical] makes it, and
+// what is not is refused. nil means allowed by the fence; the kernel may still
+// say no.
+func (f *Fence) Check(canonical string, access Access) *Denial {
+	return f.CheckAs(canonical, canonical, access)
+}
+
+// CheckAs is Check with the spelling that the caller used, for the denial.
+func (f *Fence) CheckAs(canonical, requested string, access Access) *Denial {
+	if f.policy.Mode == FullAccess {
+		return nil
+	}
+	if !absolutePath(canonical) || filepath.Clean(canonical) != canonical || strings.IndexByte(canonical, 0) >= 0 {
+		return f.deny(canonical, requested, access, RuleOutside, "mode")
+	}
+	comps := split(filepath.ToSlash(canonical))
+	m := f.decide(canonical, comps)
+	if m.kind == kindHidden {
+		return f.deny(canonical, requested, access, RuleHidden, m.source)
+	}
+	switch access {
+	case Read, Execute:
+		if f.readable != nil && m.kind == kindNone {
+			if _, ok := f.devices[canonical]; ok {
+				return nil
+			}
+			return f.deny(canonical, requested, access, RuleReadableRoots, "session")
+		}
+		return nil
+	case Connect:
+		return f.checkConnect(canonical, requested, m)
+	}
+	if f.deviceWrite(canonical, access) {
+		return nil
+	}
+	switch m.kind {
+	case kindWritable:
+		if d := f.checkOnTheWay(canonical, requested, comps, access, m.root); d != nil {
+			return d
+		}
+		return nil
+	case kindProtected:
+		if sampleHook(canonical, access) {
+			return nil
+		}
+		return f.deny(canonical, requested, access, RuleProtected, m.source)
+	}
+	if f.policy.Mode == ReadOnly {
+		return f.deny(canonical, requested, access, RuleReadOnly, "mode")
+	}
+	return f.deny(canonical, requested, access, RuleOutside, "mode")
+}
+
+// decide finds the most specific entry that covers the path.
+func (f *Fence) decide(canonical string, comps []string) match {
+	var m match
+	m.depth = -1
+	if f.readable == nil {
+		m.offer(match{kind: kindReadable, depth: 0, source: "mode"})
+	}
+	for _, r := range f.readable {
+		if covers(r.path, canonical) {
+			m.offer(match{kind: kindReadable, depth: len(split(r.path)), source: r.source})
+		}
+	}
+	for _, v := range f.visible {
+		if covers(v.path, canonical) {
+			m.offer(match{kind: kindReadable, depth: len(split(v.path)), source: v.source})
+		}
+	}
+	var inner *root
+	for i := range f.writable {
+		r := &f.writable[i]
+		if covers(r.path, canonical) {
+			m.offer(match{kind: kindWritable, depth: len(split(r.path)), source: r.source, root: *r})
+			if inner == nil || len(r.path) > len(inner.path) {
+				inner = r
+			}
+		}
+	}
+	if inner != nil && inner.guarded && len(f.protected) > 0 {
+		base := len(split(inner.path))
+		rel := foldAll(comps[base:])
+		for i := range f.protected {
+			if n := f.protected[i].covers(rel); n > 0 {
+				m.offer(match{kind: kindProtected, depth: base + n, source: f.protected[i].source, root: *inner})
+			}
+		}
+	}
+	var folded []string
+	for i := range f.hidden {
+		h := &f.hidden[i]
+		if h.pat != nil {
+			if folded == nil {
+				folded = foldAll(comps)
+			}
+			if n := h.pat.covers(folded); n > 0 {
+				m.offer(match{kind: kindHidden, depth: n, source: h.source})
+			}
+		} else if covers(h.path, canonical) {
+			m.offer(match{kind: kindHidden, depth: len(split(h.path)), source: h.source})
+		}
+	}
+	if m.depth < 0 {
+		m = match{}
+	}
+	return m
+}
+
+// checkOnTheWay refuses what would move a protected path away or put another
+// one in its place, although the path itself is free: `.git` may be made as a
+// directory and emptied, but not renamed, replaced or made as a link or file.
+func (f *Fence) checkOnTheWay(canonical, requested string, comps []string, access Access, in root) *Denial {
+	base := len(split(in.path))
+	if len(comps) == base && (access == Rename || access == Delete) {
+		// The root itself: its parent is not ours to change.
+		return f.deny(canonical, requested, access, RuleOutside, in.source)
+	}
+	if !in.guarded {
+		return nil
+	}
+	switch access {
+	case Rename, Create, Link, Bind, Write:
+	default:
+		return nil
+	}
+	rel := foldAll(comps[base:])
+	for i := range f.protected {
+		if f.protected[i].leadsTo(rel) {
+			return f.deny(canonical, requested, access, RuleProtected, f.protected[i].source)
+		}
+	}
+	return nil
+}
+
+// sampleHook: hooks directories take *.sample, which git never runs and which
+// `git init` writes, and may be made as directories.
+func sampleHook(canonical string, access Access) bool {
+	dir, name := path.Split(filepath.ToSlash(canonical))
+	if fold(name) == "hooks" {
+		return access == Mkdir
+	}
+	if fold(path.Base(dir)) != "hooks" || !strings.HasSuffix(name, ".sample") {
+		return false
+	}
+	return access == Create || access == Write || access == Metadata || access == Delete
+}
+
+func (f *Fence) deviceWrite(canonical string, access Access) bool {
+	if access != Write && access != Metadata {
+		return false
+	}
+	if d, ok := f.devices[canonical]; ok {
+		return d.Write && access == Write
+	}
+	// Terminals of the command itself: /dev/pts/N.
+	if d, ok := f.devices[path.Dir(filepath.ToSlash(canonical))]; ok {
+		return d.Write && d.Ioctl
+	}
+	return false
+}
+
+func (f *Fence) checkConnect(canonical, requested string, m match) *Denial {
+	if m.kind == kindWritable || m.kind == kindProtected {
+		return nil
+	}
+	for _, s := range f.sockets {
+		if covers(s.path, canonical) {
+			return nil
+		}
+	}
+	return f.deny(canonical, requested, Connect, RuleUnixSocket, "mode")
+}
+
+// Guarded tells whether protections apply at canonical: it lies in a writable
+// root that holds protected names.
+func (f *Fence) Guarded(canonical string) bool {
+	if len(f.protected) == 0 {
+		return false
+	}
+	var inner *root
+	for i := range f.writable {
+		if r := &f.writable[i]; covers(r.path, canonical) && (inner == nil || len(r.path) > len(inner.path)) {
+			inner = r
+		}
+	}
+	return inner != nil && inner.guarded
+}
+
+// PathCovers tells whether canonical is root or lies below it, by whole
+// components: /ws-evil is not below /ws. Both must be clean and absolute.
+func PathCovers(root, canonical string) bool { return covers(root, canonical) }

@@ -1,0 +1,234 @@
+package fence
+
+import (
+	"slices"
+	"sort"
+	"strings"
+)
+
+// root is one covering entry: everything at or below path.
+type root struct {
+	path   string
+	source string
+	// guarded: protections apply below it (workspace and extra roots, but
+	// neither scratch nor caches).
+	guarded bool
+}
+
+// hidden is a compiled hidden entry: pat is set when the path has globs.
+type hidden struct {
+	path   string
+	pat    *pattern
+	source string
+}
+
+// Fence is a compiled policy. It is immutable: any number of goroutines may
+// use one at once. Make it with [New].
+//
+// Invariants: writable paths are canonical as of New; writable = ∅ in
+// read-only unless the policy opens scratch; no writable root is refused by
+// [refuseRoot].
+type Fence struct {
+	policy    Policy
+	writable  []root // sorted by path
+	protected []pattern
+	hidden    []hidden
+	visible   []root
+	readable  []root // nil: everything
+	devices   map[string]Device
+	sockets   []root
+	// skipped are entries that could not be used, for the report.
+	skipped []Skipped
+}
+
+// New compiles a policy. It resolves the roots as they are now, refuses roots
+// that would open too much (POLICY_ROOT_REFUSED) and malformed entries
+// (POLICY_INVALID). An extra root that does not exist is skipped and reported,
+// never created; a workspace that does not exist is an error.
+func New(p Policy) (*Fence, error) {
+	if p.Mode.rank() == 0 {
+		return nil, &PolicyError{Code: CodePolicyInvalid, Msg: "no mode"}
+	}
+	f := &Fence{policy: p, devices: map[string]Device{}}
+	if f.policy.Network == "" {
+		f.policy.Network = NetworkOn
+	}
+	if f.policy.Protect == "" {
+		f.policy.Protect = ProtectChecked
+	}
+	for _, d := range p.Devices {
+		f.devices[d.Path] = d
+	}
+	for _, pr := range p.Protected {
+		pat, err := newPattern(pr.Match, pr.NotUnder, pr.Source)
+		if err != nil {
+			return nil, err
+		}
+		f.protected = append(f.protected, pat)
+	}
+	if err := f.addHidden(); err != nil {
+		return nil, err
+	}
+	if err := f.addWritable(); err != nil {
+		return nil, err
+	}
+	for _, v := range p.Visible {
+		f.visible = append(f.visible, root{path: cleanCanonical(v.Path), source: v.Source})
+	}
+	for _, s := range p.UnixSockets {
+		f.sockets = append(f.sockets, root{path: cleanCanonical(s.Path), source: s.Source})
+	}
+	if p.ReadableRoots != nil {
+		f.readable = []root{}
+		for _, r := range p.ReadableRoots {
+			c := f.resolveOrSkip(r.Path)
+			if c != "" {
+				f.readable = append(f.readable, root{path: c, source: r.Source})
+			}
+		}
+	}
+	return f, nil
+}
+
+func (f *Fence) addHidden() error {
+	for _, h := range f.policy.Hidden {
+		if !strings.HasPrefix(h.Path, "/") && !absolutePath(h.Path) {
+			return &PolicyError{Code: CodePolicyInvalid, Path: h.Path, Msg: "a hidden path must be absolute"}
+		}
+		if strings.ContainsAny(h.Path, "*?[") {
+			pat, err := newPattern(h.Path, nil, h.Source)
+			if err != nil {
+				return err
+			}
+			f.hidden = append(f.hidden, hidden{path: h.Path, pat: &pat, source: h.Source})
+			continue
+		}
+		f.hidden = append(f.hidden, hidden{path: cleanCanonical(h.Path), source: h.Source})
+	}
+	for _, o := range f.policy.Own {
+		f.hidden = append(f.hidden, hidden{path: cleanCanonical(o), source: "mode"})
+	}
+	return nil
+}
+
+func (f *Fence) addWritable() error {
+	p := &f.policy
+	if p.Workspace != "" {
+		if !absolutePath(p.Workspace) {
+			return &PolicyError{Code: CodePolicyInvalid, Path: p.Workspace, Msg: "the workspace must be an absolute path"}
+		}
+		if err := f.addRoot(Entry{p.Workspace, "mode"}, true, p.Mode == WorkspaceWrite, true); err != nil {
+			return err
+		}
+	}
+	for _, w := range p.Writable {
+		if !absolutePath(w.Path) {
+			return &PolicyError{Code: CodePolicyInvalid, Path: w.Path, Msg: "a writable root must be an absolute path"}
+		}
+		if err := f.addRoot(w, true, p.Mode == WorkspaceWrite, false); err != nil {
+			return err
+		}
+	}
+	for _, c := range p.Caches {
+		if err := f.addRoot(c, false, p.Mode == WorkspaceWrite, false); err != nil {
+			return err
+		}
+	}
+	if p.Scratch != "" {
+		open := p.Mode == WorkspaceWrite || p.Mode == ReadOnly && p.ScratchInReadOnly
+		if err := f.addRoot(Entry{p.Scratch, "mode"}, false, open, false); err != nil {
+			return err
+		}
+	}
+	sort.Slice(f.writable, func(i, j int) bool { return f.writable[i].path < f.writable[j].path })
+	return nil
+}
+
+// addRoot resolves one root. must: it has to exist. open: it becomes writable
+// in this mode; a root that is not open is still checked, so that a later
+// switch of the mode cannot be the first to fail.
+func (f *Fence) addRoot(e Entry, guarded, open, must bool) error {
+	r, err := Canonical(e.Path)
+	if err != nil || !r.Exists && must {
+		if must {
+			return &PolicyError{Code: CodePolicyInvalid, Path: e.Path, Msg: "the workspace " + reason(err, "does not exist")}
+		}
+		f.skipped = append(f.skipped, Skipped{Path: e.Path, Errno: errnoName(err, "ENOENT")})
+		return nil
+	}
+	if !r.Exists && guarded {
+		f.skipped = append(f.skipped, Skipped{Path: e.Path, Errno: "ENOENT"})
+		return nil
+	}
+	if msg := refuseRoot(r.Path, f.policy.Home, f.policy.Own); msg != "" && f.policy.Mode != FullAccess {
+		return &PolicyError{Code: CodePolicyRootRefused, Path: r.Path, Msg: msg}
+	}
+	if e.Path == f.policy.Workspace {
+		f.policy.Workspace = r.Path
+	}
+	if open {
+		f.writable = append(f.writable, root{path: r.Path, source: e.Source, guarded: guarded})
+	}
+	return nil
+}
+
+func (f *Fence) resolveOrSkip(p string) string {
+	r, err := Canonical(p)
+	if err != nil || !r.Exists {
+		f.skipped = append(f.skipped, Skipped{Path: p, Errno: errnoName(err, "ENOENT")})
+		return ""
+	}
+	return r.Path
+}
+
+// refuseRoot tells why a canonical path must never be a writable root, or "".
+// Refused: /, home and its ancestors, ancestors of Wattle's own directories
+// and those directories themselves (DESIGN section 2; navikt/cplt#377).
+func refuseRoot(path, home string, own []string) string {
+	if path == "/" {
+		return "the root directory cannot be a writable root; name a directory in it"
+	}
+	if home != "" && covers(path, cleanCanonical(home)) {
+		return "the home directory and what contains it cannot be a writable root; name a directory in it"
+	}
+	for _, o := range own {
+		c := cleanCanonical(o)
+		if covers(path, c) || covers(c, path) {
+			return "it contains or lies in Wattle's own directory " + c + ", which no fence may write"
+		}
+	}
+	return ""
+}
+
+// covers tells whether p is root or lies below it: equal, or prefix and
+// separator. Both are clean; the comparison folds case where names do.
+func covers(root, p string) bool {
+	if foldPaths {
+		root, p = fold(root), fold(p)
+	}
+	if root == "/" {
+		return strings.HasPrefix(p, "/")
+	}
+	return len(p) >= len(root) && p[:len(root)] == root && (len(p) == len(root) || isSeparator(p[len(root)]))
+}
+
+// Mode of the fence.
+func (f *Fence) Mode() Mode { return f.policy.Mode }
+
+// Workspace is the canonical workspace, or "".
+func (f *Fence) Workspace() string { return f.policy.Workspace }
+
+// Policy returns a copy of what the fence was compiled from.
+func (f *Fence) Policy() Policy { return f.policy }
+
+// WritableRoots are the canonical writable roots, sorted; empty in read-only.
+func (f *Fence) WritableRoots() []string {
+	out := make([]string, 0, len(f.writable))
+	for _, r := range f.writable {
+		out = append(out, r.path)
+	}
+	return slices.Compact(out)
+}
+
+// Skipped are the entries of the policy whose path could not be used.
+func (f *Fence) Skipped() []Skipped { return slices.Clone(f.skipped) }
