@@ -232,3 +232,13 @@ func (f *Fence) WritableRoots() []string {
 
 // Skipped are the entries of the policy whose path could not be used.
 func (f *Fence) Skipped() []Skipped { return slices.Clone(f.skipped) }
+
+// WithTemp returns a fence that is f with one more writable root: a private
+// temporary directory that belongs to one command alone. It is writable in
+// read-only too, and protections do not apply in it. path must be canonical.
+func (f *Fence) WithTemp(path string) *Fence {
+	g := *f
+	g.writable = append(slices.Clone(f.writable), root{path: path, source: "mode"})
+	sort.Slice(g.writable, func(i, j int) bool { return g.writable[i].path < g.writable[j].path })
+	return &g
+}

@@ -36,6 +36,8 @@ type SeccompOptions struct {
 //   - foreign architectures and x32 get ENOSYS: the numbers below would mean
 //     other calls there;
 //   - io_uring_setup gets EPERM: its operations would pass by the filter;
+//   - chroot gets EPERM, as it would outside a user namespace: the supervisor
+//     resolves paths from the root that it shares with the command;
 //   - TIOCSTI and TIOCLINUX get EPERM: they type into the user's terminal. The
 //     kernel compares the low 32 bits of the request, so does the program;
 //   - metadata calls that the supervisor cannot read get ENOSYS;
@@ -52,6 +54,7 @@ func CompileSeccomp(o SeccompOptions) []unix.SockFilter {
 		b.retFrom(x32Bit, errnoRet(unix.ENOSYS))
 	}
 	b.retIf(unix.SYS_IO_URING_SETUP, errnoRet(unix.EPERM))
+	b.retIf(unix.SYS_CHROOT, errnoRet(unix.EPERM))
 	for _, nr := range callsUnknown {
 		b.retIf(nr, errnoRet(unix.ENOSYS))
 	}

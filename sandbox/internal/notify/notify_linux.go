@@ -90,11 +90,11 @@ func install(prog []unix.SockFilter, flags uintptr) (int, error) {
 	return int(r), nil
 }
 
-// Receive takes the next notification. The listener must be readable (poll),
-// else the call blocks. ENOENT: the caller died meanwhile.
+// Receive takes the next notification and blocks until there is one: poll the
+// listener first. ENOENT: the caller died meanwhile.
 func Receive(listener int, n *Notif) error {
 	*n = Notif{} // the kernel refuses a structure that is not zeroed
-	_, _, e := unix.RawSyscall(unix.SYS_IOCTL, uintptr(listener), ioctlRecv, uintptr(unsafe.Pointer(n)))
+	_, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(listener), ioctlRecv, uintptr(unsafe.Pointer(n)))
 	if e != 0 {
 		return e
 	}

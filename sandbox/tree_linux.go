@@ -1,0 +1,493 @@
+package sandbox
+
+import (
+	"bytes"
+	"crypto/rand"
+	"os"
+	"os/signal"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/wattle-dev/wattle/fence"
+)
+
+// tree is a command with everything that descends from it.
+//
+// Which processes belong to it: under a signal scope the kernel is asked, from
+// the parked thread, and the answer is exact. Without one (full-access, kernels
+// before ABI 6) it is what descends from the command, or bears its mark in the
+// environment, or its session, or was seen before to belong to it; a program
+// that empties its environment and leaves its session right away can hide
+// there, and full-access claims nothing against such a one.
+type tree struct {
+	r      *Runner
+	pid    int
+	pidfd  int
+	post   *post       // nil without a fence
+	sup    *supervisor // nil without one
+	scoped bool
+	mark   string // "NAME=value" in the environment of an unscoped tree
+
+	mu     sync.Mutex
+	reaped bool // the command itself; pidfd is closed then
+	known  map[int]struct{}
+}
+
+// markName is in the environment of commands whose tree the kernel cannot tell.
+const markName = "WATTLE_COMMAND"
+
+func newMark() string { return markName + "=" + rand.Text() }
+
+// wait waits for the command itself and reaps it.
+func (t *tree) wait() exitStatus {
+	for {
+		err := unix.Waitid(unix.P_PIDFD, t.pidfd, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if err != unix.EINTR {
+			break
+		}
+	}
+	var ws unix.WaitStatus
+	var ru unix.Rusage
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for {
+		if _, err := unix.Wait4(t.pid, &ws, 0, &ru); err != unix.EINTR {
+			break
+		}
+	}
+	t.reaped = true
+	_ = unix.Close(t.pidfd)
+	t.r.sys.reaped(t.pid)
+	end := exitStatus{usage: Usage{
+		UserMs: ru.Utime.Nano() / 1e6, SystemMs: ru.Stime.Nano() / 1e6, MaxRSSBytes: ru.Maxrss * 1024,
+	}}
+	if ws.Signaled() {
+		end.signal = unix.SignalName(ws.Signal())
+	} else {
+		code := ws.ExitStatus()
+		end.exitCode = &code
+	}
+	return end
+}
+
+// members lists the processes of the tree that are left, without the command
+// itself. Zombies that can be reaped are reaped on the way.
+func (t *tree) members() []int {
+	orphans := t.r.sys.orphans()
+	if len(orphans) == 0 && (t.scoped || t.isReaped()) {
+		return nil // whoever is left would have been handed to us
+	}
+	if t.scoped {
+		orphans = t.post.owns(orphans)
+	} else {
+		orphans = t.ours(orphans)
+	}
+	var out []int
+	seen := map[int]bool{}
+	var descend func(pids []int)
+	descend = func(pids []int) {
+		for _, pid := range pids {
+			if seen[pid] || pid == t.pid {
+				continue
+			}
+			seen[pid] = true
+			st, ok := statOf(pid)
+			if !ok {
+				continue
+			}
+			if st.state == 'Z' {
+				t.reap(pid)
+				continue
+			}
+			out = append(out, pid)
+			descend(childrenOf(pid))
+		}
+	}
+	descend(orphans)
+	if !t.isReaped() {
+		descend(childrenOf(t.pid))
+	}
+	t.remember(out)
+	return out
+}
+
+// reap collects a zombie that is our own child; others are not ours to reap.
+func (t *tree) reap(pid int) {
+	t.r.sys.mu.Lock()
+	defer t.r.sys.mu.Unlock()
+	if _, direct := t.r.sys.direct[pid]; direct {
+		return
+	}
+	_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
+}
+
+func (t *tree) isReaped() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.reaped
+}
+
+func (t *tree) remember(pids []int) {
+	if t.scoped {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.known = make(map[int]struct{}, len(pids))
+	for _, p := range pids {
+		t.known[p] = struct{}{}
+	}
+}
+
+// ours tells which orphans belong to an unscoped tree.
+func (t *tree) ours(pids []int) []int {
+	t.mu.Lock()
+	known := t.known
+	t.mu.Unlock()
+	var out []int
+	for _, pid := range pids {
+		_, k := known[pid]
+		st, ok := statOf(pid)
+		if k || ok && st.session == t.pid || t.mark != "" && hasMark(pid, t.mark) {
+			out = append(out, pid)
+		}
+	}
+	return out
+}
+
+func hasMark(pid int, mark string) bool {
+	env := procFile(pid, "environ")
+	for len(env) > 0 {
+		var kv []byte
+		kv, env, _ = bytes.Cut(env, []byte{0})
+		if string(kv) == mark {
+			return true
+		}
+	}
+	return false
+}
+
+// survivors lists what the command left running.
+func (t *tree) survivors() []Survivor {
+	out := []Survivor{}
+	for _, pid := range t.members() {
+		out = append(out, Survivor{PID: pid, Process: processName(pid)})
+	}
+	return out
+}
+
+// kill ends everything that is in the tree now. It may be called at any time,
+// from any goroutine.
+func (t *tree) kill() {
+	if t.scoped {
+		t.post.killAll()
+		return
+	}
+	t.mu.Lock()
+	if !t.reaped {
+		_ = unix.PidfdSendSignal(t.pidfd, unix.SIGKILL, nil, 0)
+	}
+	t.mu.Unlock()
+	t.sweep()
+}
+
+// sweepLimit bounds how long an unscoped tree is fought.
+const sweepLimit = 5 * time.Second
+
+// sweep kills until nothing of an unscoped tree is left.
+func (t *tree) sweep() {
+	for end := time.Now().Add(sweepLimit); time.Now().Before(end); {
+		m := t.members()
+		if len(m) == 0 {
+			return
+		}
+		for _, pid := range m {
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+		t.r.sys.settle()
+	}
+}
+
+// finish ends what is left of the tree after the command itself has ended,
+// lets the parked thread go and waits until the supervisor has seen the last
+// process leave.
+func (t *tree) finish() {
+	if t.scoped {
+		for end := time.Now().Add(sweepLimit); len(t.members()) > 0 && time.Now().Before(end); {
+			t.post.killAll()
+			t.r.sys.settle()
+		}
+	} else {
+		t.sweep()
+	}
+	if t.post != nil {
+		t.post.release()
+		<-t.post.gone
+	}
+	if t.sup != nil {
+		select {
+		case <-t.sup.done: // the listener hung up: the tree is empty
+		case <-time.After(time.Second):
+			t.sup.stop() // later calls of whoever is left fail
+		}
+	}
+}
+
+// waitEmpty waits until a tree that was kept has ended by itself or was killed.
+func (t *tree) waitEmpty() {
+	for {
+		ch := t.r.sys.childEnded()
+		if len(t.members()) == 0 {
+			return
+		}
+		select {
+		case <-ch:
+		case <-time.After(time.Second): // a grandchild's end tells us nothing
+		}
+	}
+}
+
+// signal sends to the command's process group, or to the command alone when it
+// shares the caller's.
+func (t *tree) signal(sig unix.Signal, group bool) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.reaped {
+		return os.ErrProcessDone
+	}
+	if group {
+		// The command is not reaped, so the number is still its group's.
+		return unix.Kill(-t.pid, sig)
+	}
+	return unix.PidfdSendSignal(t.pidfd, sig, nil, 0)
+}
+
+// runnerSys is what a Runner keeps of this system.
+type runnerSys struct {
+	own bool // Options.OwnChildren
+
+	// mu is held over every fork until the child is on record, and over every
+	// reaping of an unknown child, so that a command is never taken for an
+	// orphan. Taken before nothing else.
+	mu     sync.Mutex
+	direct map[int]*tree // children that we started, until reaped
+
+	chldMu sync.Mutex
+	ended  chan struct{} // closed and replaced at each SIGCHLD
+	stop   chan struct{}
+
+	rules rulesetCache
+}
+
+func (s *runnerSys) init(r *Runner) {
+	s.own = r.opts.OwnChildren
+	s.direct = map[int]*tree{}
+	s.ended, s.stop = make(chan struct{}), make(chan struct{})
+	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+	if r.opts.TempRoot != "" {
+		sweepTemp(r.opts.TempRoot)
+	}
+	go s.watchChildren(r)
+}
+
+func (s *runnerSys) close() {
+	close(s.stop)
+	s.rules.close()
+}
+
+// watchChildren reaps orphans as they end. It ends when the Runner is closed.
+func (s *runnerSys) watchChildren(r *Runner) {
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, unix.SIGCHLD)
+	defer signal.Stop(c)
+	for {
+		select {
+		case <-c:
+			s.reapOrphans()
+			s.chldMu.Lock()
+			close(s.ended)
+			s.ended = make(chan struct{})
+			s.chldMu.Unlock()
+		case <-s.stop:
+			return
+		}
+	}
+}
+
+func (s *runnerSys) childEnded() <-chan struct{} {
+	s.chldMu.Lock()
+	defer s.chldMu.Unlock()
+	return s.ended
+}
+
+// settle waits for the next child to end, or a moment.
+func (s *runnerSys) settle() {
+	select {
+	case <-s.childEnded():
+	case <-time.After(2 * time.Millisecond):
+	}
+}
+
+// reapOrphans collects zombies that are nobody's command.
+func (s *runnerSys) reapOrphans() {
+	pids := s.orphans()
+	if len(pids) == 0 {
+		return
+	}
+	s.mu.Lock()
+	trees := make([]*tree, 0, len(s.direct))
+	for _, t := range s.direct {
+		if t.scoped {
+			trees = append(trees, t)
+		}
+	}
+	s.mu.Unlock()
+	for _, pid := range pids {
+		if st, ok := statOf(pid); !ok || st.state != 'Z' {
+			continue
+		}
+		mine := s.own
+		for i := 0; !mine && i < len(trees); i++ {
+			mine = len(trees[i].post.owns([]int{pid})) == 1
+		}
+		if !mine {
+			continue
+		}
+		s.mu.Lock()
+		if _, direct := s.direct[pid]; !direct {
+			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
+		}
+		s.mu.Unlock()
+	}
+}
+
+// orphans lists children of this process that it did not start here.
+func (s *runnerSys) orphans() []int {
+	all := adopted()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := all[:0]
+	for _, pid := range all {
+		if _, direct := s.direct[pid]; !direct {
+			out = append(out, pid)
+		}
+	}
+	return out
+}
+
+// fork starts a child and puts it on record before anybody can take it for an
+// orphan.
+func (s *runnerSys) fork(t *tree, start func() (*launched, error)) (*launched, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out, err := start()
+	if err != nil {
+		return nil, err
+	}
+	t.pid, t.pidfd = out.pid, out.pidfd
+	s.direct[t.pid] = t
+	return out, nil
+}
+
+// reaped: the command itself is gone; its number may be used again.
+func (s *runnerSys) reaped(pid int) {
+	s.mu.Lock()
+	delete(s.direct, pid)
+	s.mu.Unlock()
+}
+
+// maxRulesets bounds the rulesets that are kept open.
+const maxRulesets = 64
+
+// rulesetCache keeps the kernel objects of fences, the latest used.
+type rulesetCache struct {
+	mu    sync.Mutex
+	list  []cachedRuleset // oldest first; len ≤ maxRulesets
+	shut  bool
+	compu sync.Mutex // one compilation at a time: it lists directories
+}
+
+type cachedRuleset struct {
+	fence *fence.Fence
+	rs    *fence.Ruleset
+	fd    int
+	flags uint32
+}
+
+func (c *rulesetCache) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.shut = true
+	for _, e := range c.list {
+		_ = unix.Close(e.fd)
+	}
+	c.list = nil
+}
+
+// take returns a duplicate of the cached descriptor if the ruleset is fresh.
+func (c *rulesetCache) take(f *fence.Fence) (cachedRuleset, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, e := range c.list {
+		if e.fence != f {
+			continue
+		}
+		c.list = append(c.list[:i], c.list[i+1:]...)
+		if !e.rs.Fresh() {
+			_ = unix.Close(e.fd)
+			return cachedRuleset{}, false
+		}
+		c.list = append(c.list, e)
+		fd, err := unix.FcntlInt(uintptr(e.fd), unix.F_DUPFD_CLOEXEC, 3)
+		if err != nil {
+			return cachedRuleset{}, false
+		}
+		e.fd = fd
+		return e, true
+	}
+	return cachedRuleset{}, false
+}
+
+func (c *rulesetCache) put(e cachedRuleset) {
+	fd, err := unix.FcntlInt(uintptr(e.fd), unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
+		return
+	}
+	e.fd = fd
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.shut {
+		_ = unix.Close(fd)
+		return
+	}
+	c.list = append(c.list, e)
+	if len(c.list) > maxRulesets {
+		_ = unix.Close(c.list[0].fd)
+		c.list = c.list[1:]
+	}
+}
+
+// ruleset gives the rules and the kernel object of a fence; the descriptor is
+// the caller's. f is base, or base with a temporary directory, which has an
+// object of its own.
+func (s *runnerSys) ruleset(r *Runner, base, f *fence.Fence) (*fence.Ruleset, int, uint32, error) {
+	c := &s.rules
+	if f == base {
+		if e, ok := c.take(base); ok {
+			return e.rs, e.fd, e.flags, nil
+		}
+	}
+	c.compu.Lock()
+	defer c.compu.Unlock()
+	rs := f.CompileLandlock(r.kernel)
+	fd, flags, err := rs.Open()
+	if err != nil {
+		return rs, -1, 0, err
+	}
+	if f == base {
+		c.put(cachedRuleset{fence: base, rs: rs, fd: fd, flags: flags})
+	}
+	return rs, fd, flags, nil
+}
