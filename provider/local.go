@@ -1,0 +1,101 @@
+package provider
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Config is how a [Local] behaves. The zero Config is usable.
+type Config struct {
+	// Cwd is the default for relative paths; absolute. Empty: the process's
+	// directory when the provider is made.
+	Cwd string
+	// DiffBasisMaxBytes: a write gives the previous text when previous and new
+	// content are both below this. 0 is 10 MiB.
+	DiffBasisMaxBytes int64
+	// EditMaxBytes bounds the file that is edited, and the result. 0 is 64 MiB.
+	EditMaxBytes int64
+	// ListMaxEntries bounds a listing; above it FS_TOO_LARGE. 0 is 1,000,000.
+	ListMaxEntries int
+	// NewFileMode is the mode of new files, exact, such as 0600. 0 lets the
+	// kernel make it: 0666 narrowed by the umask and the directory's default
+	// access list.
+	NewFileMode uint32
+	// Clock replaces the file system's clock, for tests.
+	Clock Clock
+}
+
+// Local is the provider of the host's own files. Its locks and its table of
+// hashes are shared by all that use it, so one process needs one Local.
+type Local struct {
+	cwd      string
+	basisMax int64
+	editMax  int64
+	listMax  int
+	mode     uint32
+	clock    Clock
+
+	known hashes
+	// Lock order: files, then dirs, then the directory's lock across processes.
+	files turns // by target key
+	dirs  turns // by identity of the parent, around a publication
+
+	// hook is called at named points, in tests only; nil otherwise.
+	hook func(point string)
+}
+
+var _ Provider = (*Local)(nil)
+
+// NewLocal checks the configuration: limits must not be negative, Cwd must be
+// absolute, NewFileMode at most 0777.
+func NewLocal(c Config) (*Local, error) {
+	l := &Local{
+		cwd: c.Cwd, basisMax: c.DiffBasisMaxBytes, editMax: c.EditMaxBytes,
+		listMax: c.ListMaxEntries, mode: c.NewFileMode, clock: c.Clock,
+	}
+	if l.cwd == "" {
+		wd, err := os.Getwd()
+		if err != nil {
+			return nil, fmt.Errorf("new provider: %w", err)
+		}
+		l.cwd = wd
+	}
+	if !filepath.IsAbs(l.cwd) {
+		return nil, errors.New("new provider: cwd must be an absolute path")
+	}
+	if l.basisMax < 0 || l.editMax < 0 || l.listMax < 0 {
+		return nil, errors.New("new provider: limits must be positive")
+	}
+	if l.mode > 0o777 {
+		return nil, errors.New("new provider: the mode of new files must be at most 0777")
+	}
+	if l.basisMax == 0 {
+		l.basisMax = 10 << 20
+	}
+	if l.editMax == 0 {
+		l.editMax = 64 << 20
+	}
+	if l.listMax == 0 {
+		l.listMax = 1_000_000
+	}
+	if l.clock == nil {
+		l.clock = newSystemClock()
+	}
+	return l, nil
+}
+
+// tries bounds how often a call begins anew because its path changed under it.
+const tries = 16
+
+// lockPatience is how long a replacement waits for another process to finish
+// one in the same directory.
+const lockPatience = time.Second
+
+func (l *Local) at(point string) {
+	if l.hook != nil {
+		l.hook(point)
+	}
+}

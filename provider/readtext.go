@@ -1,0 +1,104 @@
+package provider
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+
+	"github.com/wattle-dev/wattle/fence"
+	"github.com/wattle-dev/wattle/provider/internal/pinned"
+)
+
+// errBecameLink: a link stands where the key had none.
+var errBecameLink = errors.New("a symbolic link stands in its place")
+
+// ReadText implements [Provider].
+func (l *Local) ReadText(ctx context.Context, f *fence.Fence, t Target, o ReadOptions) (TextContent, error) {
+	c, err := l.begin(ctx, f, "readText", t.DisplayPath)
+	if err != nil {
+		return TextContent{}, err
+	}
+	key, err := c.key(t)
+	if err != nil {
+		return TextContent{}, err
+	}
+	var out TextContent
+	err = c.reach(key, func(s spot) error {
+		if s.name == "" {
+			return c.fail(CodeNotRegularFile, "not a regular file")
+		}
+		l.at("found")
+		p, err := pinned.Pin(s.dir, s.name)
+		if err != nil {
+			return err
+		}
+		defer p.Close()
+		switch {
+		case p.Info.IsSymlink() && c.leadsNowhere(s.path):
+			return c.fail(CodeNotFound, "the link leads to nothing")
+		case !p.Info.IsRegular():
+			return c.fail(CodeNotRegularFile, "not a regular file")
+		case o.MaxBytes > 0 && p.Info.Size > o.MaxBytes:
+			return c.tooLarge(o.MaxBytes)
+		}
+		out, err = c.readText(p, o)
+		return err
+	})
+	if aborted := c.alive(); aborted != nil {
+		return TextContent{}, aborted
+	}
+	if err != nil {
+		return TextContent{}, c.mapped(err)
+	}
+	return out, nil
+}
+
+func (c *call) readText(p *pinned.File, o ReadOptions) (TextContent, error) {
+	r := reading{keep: -1, accept: c.noNUL(sampleSize)}
+	if o.MaxBytes > 0 {
+		r.keep = o.MaxBytes
+	}
+	read, err := c.read(p, r)
+	if errors.Is(err, syscall.ESTALE) {
+		return TextContent{}, errMoved{err: err}
+	}
+	if err != nil {
+		return TextContent{}, err
+	}
+	if read.over {
+		return TextContent{}, c.tooLarge(o.MaxBytes)
+	}
+	if err := c.utf8(read.text); err != nil {
+		return TextContent{}, err
+	}
+	out := TextContent{Version: c.token(read).version()}
+	out.Text, out.BOM = cutBOM(read.text)
+	return out, nil
+}
+
+// noNUL refuses a NUL byte in the first bytes of a file, any number if limit
+// is below 0.
+func (c *call) noNUL(limit int64) func([]byte, int64) error {
+	return func(part []byte, off int64) error {
+		if limit >= 0 {
+			part = part[:min(max(limit-off, 0), int64(len(part)))]
+		}
+		if i := bytes.IndexByte(part, 0); i >= 0 {
+			return c.fail(CodeNotText, fmt.Sprintf("binary: a NUL byte at offset %d", off+int64(i)))
+		}
+		return nil
+	}
+}
+
+func (c *call) utf8(text string) error {
+	if i := invalidUTF8(text); i >= 0 {
+		return c.fail(CodeNotText, fmt.Sprintf("not UTF-8: the byte 0x%02x at offset %d", text[i], i))
+	}
+	return nil
+}
+
+func (c *call) tooLarge(limit int64) *Error {
+	return c.fail(CodeTooLarge, fmt.Sprintf("larger than the limit of %d bytes", limit))
+}

@@ -1,0 +1,238 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"syscall"
+
+	"github.com/wattle-dev/wattle/internal/anchor"
+	"github.com/wattle-dev/wattle/provider/internal/dirlock"
+	"github.com/wattle-dev/wattle/provider/internal/pinned"
+)
+
+// expected is the file that a replacement may replace.
+type expected struct {
+	p *pinned.File
+	// info is the state on which guard and new content rest.
+	info anchor.Info
+	// sum is the hash of its content, if hashed.
+	sum    digest
+	hashed bool
+	// strict: no other state may be replaced. Not strict, any regular file may
+	// (an unguarded write).
+	strict bool
+}
+
+// replaced tells what a replacement did.
+type replaced struct {
+	version Version
+	links   int
+	lost    []string
+}
+
+// verifyBytes is the size up to which the file that came out is always compared
+// by content; above it, only if its times are too young to be trusted.
+const verifyBytes = 1 << 20
+
+var errChanged = errors.New("the file changed")
+
+// replace publishes parts in place of the expected file (fs-contract 4.8). The
+// errors that mean "decide anew" are errMoved; whatever the error is, target
+// and directory are as if nothing had been tried.
+//
+// look, if set, sees the replaced file before it is removed, when it was not in
+// the expected state.
+func (c *call) replace(dir *anchor.Dir, a aim, want expected, look func(*pinned.File), parts ...string) (replaced, error) {
+	s, err := c.stage(dir, 0o600, false, parts...)
+	if err != nil {
+		return replaced{}, moved(err)
+	}
+	defer s.discard()
+	var out replaced
+	if out.lost, err = want.p.Carry(s.f); err != nil {
+		return replaced{}, err
+	}
+	if err := s.finish(); err != nil {
+		return replaced{}, err
+	}
+	c.at("staged")
+	unlock, err := c.lockDir(dir)
+	if err != nil {
+		return replaced{}, err
+	}
+	defer unlock()
+	if err := c.unchanged(dir, a.name, want); err != nil {
+		return replaced{}, err
+	}
+	c.at("checked")
+	if err := c.alive(); err != nil {
+		return replaced{}, err
+	}
+	err = dir.Rename(s.name, dir, a.name, anchor.Exchange)
+	if errors.Is(err, errors.ErrUnsupported) {
+		out.links = others(want.info.Nlink)
+		if err := dir.Rename(s.name, dir, a.name, anchor.Replace); err != nil {
+			return replaced{}, moved(err)
+		}
+		s.name = ""
+	} else if err != nil {
+		return replaced{}, moved(err)
+	} else {
+		c.at("exchanged")
+		if err := c.settleExchange(s, a, want, &out, look); err != nil {
+			return replaced{}, err
+		}
+	}
+	out.version = c.published(s, a.path)
+	syncDir(dir)
+	return out, nil
+}
+
+// moved turns the errors of a path or file that is not there any more.
+func moved(err error) error {
+	if changedPath(err) {
+		return errMoved{err: err}
+	}
+	return err
+}
+
+// others is how many other names an inode has.
+func others(nlink uint64) int { return int(max(nlink, 1) - 1) }
+
+// lockDir makes the exchange, the look at what came out and the exchange back
+// one step among all Wattle processes.
+func (c *call) lockDir(dir *anchor.Dir) (unlock func(), err error) {
+	i, err := dir.Stat()
+	if err != nil {
+		return nil, err
+	}
+	key := strconv.FormatUint(i.Dev, 16) + ":" + strconv.FormatUint(i.Ino, 16)
+	inner, err := c.dirs.lock(c.ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	outer, _, err := dirlock.Lock(c.ctx, dir, lockPatience)
+	if err != nil {
+		inner()
+		return nil, err
+	}
+	return func() { outer(); inner() }, nil
+}
+
+// unchanged looks once more right before the publication, when nothing has to
+// be put back yet.
+func (c *call) unchanged(dir *anchor.Dir, name string, want expected) error {
+	now, err := pinned.Look(dir, name)
+	switch {
+	case err != nil:
+		return moved(err)
+	case !now.IsRegular():
+		return errMoved{err: errChanged}
+	case want.strict && (!now.SameFile(want.info) || now.Size != want.info.Size || now.Mtime != want.info.Mtime || now.Ctime != want.info.Ctime):
+		return errMoved{err: errChanged, code: CodeStaleVersion}
+	}
+	return nil
+}
+
+// settleExchange looks at the file that the exchange brought out, which lies
+// under the staged file's hidden name now. It is removed if it may be replaced,
+// and put back otherwise. Nothing here can be cancelled: the publication has
+// begun.
+func (c *call) settleExchange(s *staged, a aim, want expected, out *replaced, look func(*pinned.File)) error {
+	sure := *c
+	sure.ctx = context.WithoutCancel(c.ctx)
+	old, err := pinned.Pin(s.dir, s.name)
+	if err != nil {
+		return sure.putBack(s, a, err)
+	}
+	defer old.Close()
+	same := old.Info.SameFile(want.info) && old.Info.Size == want.info.Size && old.Info.Mtime == want.info.Mtime
+	switch {
+	case !old.Info.IsRegular():
+		return sure.putBack(s, a, errMoved{err: errChanged})
+	case want.strict && !same:
+		return sure.putBack(s, a, errMoved{err: errChanged, code: CodeStaleVersion})
+	case want.strict:
+		if err := sure.sameContent(old, want); err != nil {
+			return sure.putBack(s, a, err)
+		}
+	case !same && look != nil:
+		look(old)
+	}
+	if i := old.Info; i.Perm() != want.info.Perm() || i.UID != want.info.UID || i.GID != want.info.GID {
+		// The mode at publication is the current one (decision D5).
+		if lost, err := old.Carry(s.f); err == nil {
+			out.lost = lost
+		}
+	}
+	out.links = others(old.Info.Nlink)
+	_ = s.dir.Unlink(s.name)
+	s.name = ""
+	return nil
+}
+
+// sameContent compares what came out with what the guard was about. The
+// exchange itself changed ctime, so a writer that restores mtime shows only
+// here.
+func (c *call) sameContent(old *pinned.File, want expected) error {
+	if !want.hashed {
+		return nil
+	}
+	young := stampOf(c.clock, old.Info)
+	young.ctime = young.mtime
+	if old.Info.Size > verifyBytes && !racy(c.clock, c.clock.Now(), young) {
+		return nil
+	}
+	r, err := c.read(old, reading{keep: 0, toEnd: true})
+	if err != nil {
+		return err
+	}
+	if r.sum != want.sum {
+		return errMoved{err: errChanged, code: CodeStaleVersion}
+	}
+	return nil
+}
+
+// putBack exchanges until the youngest file of others is in place again, and
+// returns cause. Each exchange brings out what lies at the target now: when
+// that is what was put there last, nobody came in between and the rest is
+// older; otherwise somebody has replaced the target since, and what came out
+// must go back in.
+func (c *call) putBack(s *staged, a aim, cause error) error {
+	last := s.info // what lies at the target, as far as we know
+	for range 64 {
+		put, err := s.dir.Lstat(s.name)
+		if err != nil {
+			return c.stuck(s, err)
+		}
+		err = s.dir.Rename(s.name, s.dir, a.name, anchor.Exchange)
+		if absent(err) {
+			// Somebody removed the target: what we hold was removed with it.
+			return cause
+		}
+		if err != nil {
+			return c.stuck(s, err)
+		}
+		out, err := s.dir.Lstat(s.name)
+		if err != nil {
+			return c.stuck(s, err)
+		}
+		if out.SameFile(last) {
+			return cause
+		}
+		last = put
+	}
+	return c.stuck(s, syscall.EBUSY)
+}
+
+// stuck gives up without removing anything that is not ours.
+func (c *call) stuck(s *staged, err error) error {
+	if now, lerr := s.dir.Lstat(s.name); lerr == nil && !now.SameFile(s.info) {
+		kept := s.name
+		s.name = ""
+		return c.failed(CodeIOError, fmt.Sprintf("the replaced file could not be put back and is kept as %s", kept), err)
+	}
+	return c.failed(CodeIOError, "the replaced file could not be put back", err)
+}

@@ -1,0 +1,181 @@
+package provider
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"github.com/wattle-dev/wattle/internal/anchor"
+)
+
+// staged is a new file that has all of its content and is not published yet.
+type staged struct {
+	dir  *anchor.Dir
+	f    *os.File
+	name string // empty: it has no name
+	sum  digest
+	// info is the file as it was when it was complete.
+	info anchor.Info
+}
+
+// stage writes parts into a new file in dir. unnamed asks for a file without a
+// name; errors.ErrUnsupported where there are none.
+func (c *call) stage(dir *anchor.Dir, perm uint32, unnamed bool, parts ...string) (*staged, error) {
+	s := &staged{dir: dir}
+	var err error
+	if unnamed {
+		s.f, err = dir.OpenUnnamed(perm)
+	} else {
+		// Short, and independent of the target's name, which may be as long
+		// as names can be. 80 bits: nobody meets it by chance.
+		s.name = TempPrefix + rand.Text()[:16]
+		s.f, err = dir.Open(s.name, os.O_RDWR|os.O_CREATE|os.O_EXCL, perm)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := c.fill(s, parts); err != nil {
+		s.discard()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (c *call) fill(s *staged, parts []string) error {
+	buf := chunks.Get().(*[chunk]byte)
+	defer chunks.Put(buf)
+	h := sha256.New()
+	var total int64
+	for _, part := range parts {
+		for len(part) > 0 {
+			if err := c.alive(); err != nil {
+				return err
+			}
+			n := copy(buf[:], part)
+			part = part[n:]
+			h.Write(buf[:n])
+			if _, err := s.f.Write(buf[:n]); err != nil {
+				return err
+			}
+			total += int64(n)
+		}
+	}
+	h.Sum(s.sum[:0])
+	info, err := anchor.StatFile(s.f)
+	if err != nil {
+		return err
+	}
+	if info.Size != total {
+		return &fs.PathError{Op: "write", Err: syscall.EIO}
+	}
+	s.info = info
+	return nil
+}
+
+// finish makes content and metadata durable. Nothing may be written after it.
+func (s *staged) finish() error {
+	if err := s.f.Sync(); err != nil {
+		return err
+	}
+	info, err := anchor.StatFile(s.f)
+	s.info = info
+	return err
+}
+
+// discard closes the file and takes its name away, if it still has one.
+func (s *staged) discard() {
+	s.f.Close()
+	if s.name != "" {
+		_ = s.dir.Unlink(s.name)
+	}
+}
+
+// published is the version of the file that was published: of the content that was staged,
+// whatever somebody made of it since. It is racy by nature: the file was
+// written just now.
+func (c *call) published(s *staged, path string) Version {
+	now, err := anchor.StatFile(s.f)
+	if err == nil && now.Nlink == 0 {
+		return missingVersion(TargetKey(path))
+	}
+	// Publishing changes ctime. A change of size or mtime is somebody else's:
+	// the older stamp then differs from the file, and its hash decides.
+	if err != nil || now.Size != s.info.Size || now.Mtime != s.info.Mtime {
+		now = s.info
+	} else {
+		c.known.record(stampOf(c.clock, now), s.sum)
+	}
+	return token{stamp: stampOf(c.clock, now), racy: true, hashed: true, sum: s.sum}.version()
+}
+
+// publishNew gives the content a name that must not be taken: EEXIST if it is.
+// An unnamed file is linked, so that no other name ever shows; else a hidden
+// one is renamed, or linked, without replacing.
+func (c *call) publishNew(dir *anchor.Dir, name string, mode *uint32, parts ...string) (*staged, error) {
+	perm := uint32(0o666)
+	if mode != nil {
+		perm = 0o600
+	}
+	for _, unnamed := range []bool{true, false} {
+		s, err := c.stage(dir, perm, unnamed, parts...)
+		if unnamed && (errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.EOPNOTSUPP)) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if mode != nil {
+			err = s.f.Chmod(fs.FileMode(*mode & 0o777))
+		}
+		if err == nil {
+			err = s.finish()
+		}
+		c.at("staged")
+		if err == nil {
+			err = c.alive()
+		}
+		if err != nil {
+			s.discard()
+			return nil, err
+		}
+		if err = s.giveName(name); err == nil {
+			return s, nil
+		}
+		s.discard()
+		if unnamed && !final(err) {
+			continue
+		}
+		return nil, err
+	}
+	panic("unreachable: the second round always returns")
+}
+
+// final: errors that another way of publishing would meet as well.
+func final(err error) bool {
+	for _, e := range []error{syscall.EEXIST, syscall.ENOSPC, syscall.EDQUOT, syscall.EACCES, syscall.EROFS, syscall.EIO, syscall.ENAMETOOLONG} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// giveName publishes. It never replaces.
+func (s *staged) giveName(name string) error {
+	if s.name == "" {
+		return s.dir.LinkFile(s.f, name)
+	}
+	err := s.dir.Rename(s.name, s.dir, name, anchor.NoReplace)
+	if errors.Is(err, errors.ErrUnsupported) {
+		if err = s.dir.Link(s.name, s.dir, name); err == nil {
+			_ = s.dir.Unlink(s.name)
+		}
+	}
+	if err == nil {
+		s.name = ""
+	}
+	return err
+}
