@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# The one test command: installs what the tests need, runs everything, names what was skipped.
+#
+#   ./test.sh          everything that belongs to a change (under 20 minutes)
+#   ./test.sh bench    the benchmarks
+#   ./test.sh soak     the long forms of the races and property tests
+#
+# With CI=true a skip that this machine could have run is a failure.
+set -uo pipefail
+cd "$(dirname "$0")"
+
+export CGO_ENABLED=0
+export GOFLAGS="${GOFLAGS:--buildvcs=false}"
+fail=0
+step() { printf '\n== %s\n' "$*"; }
+bad() { printf 'FAILED: %s\n' "$*"; fail=1; }
+
+# What the tests run, beside Go: program and the Debian package that has it.
+needs=(git:git gcc:gcc python3:python3 perl:perl-base setpriv:util-linux script:bsdutils strace:strace rsync:rsync
+       setfattr:attr chattr:e2fsprogs getfacl:acl zsh:zsh bash:bash make:make mkfifo:coreutils)
+install_needs() {
+  local missing=() n
+  for n in "${needs[@]}"; do command -v "${n%%:*}" >/dev/null 2>&1 || missing+=("${n##*:}"); done
+  [ ${#missing[@]} -eq 0 ] && return 0
+  if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
+    echo "not installed, and only root on Debian or Ubuntu can install them here: ${missing[*]}"
+    return 0 # the tests that need them say so
+  fi
+  step "installing ${missing[*]}"
+  apt-get -qq update >/dev/null 2>&1 || true
+  DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends "${missing[@]}" >/dev/null || bad "apt-get install ${missing[*]}"
+}
+
+case "${1:-}" in
+bench) exec go test -run '^$' -bench . -benchtime "${BENCHTIME:-1s}" ./... ;;
+soak) export WATTLE_SOAK=1 ;;
+'') ;;
+*) echo "usage: ./test.sh [bench|soak]" >&2; exit 2 ;;
+esac
+
+install_needs
+
+step "gofmt"
+f=$(gofmt -l $(git ls-files '*.go')); [ -z "$f" ] || bad "gofmt would change: $f"
+
+step "vet and build on every system"
+go vet ./... || bad "go vet"
+for t in linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64; do
+  GOOS=${t%/*} GOARCH=${t#*/} go vet ./... || bad "go vet for $t"
+done
+
+step "staticcheck"
+go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./... || bad "staticcheck"
+
+step "banned calls"
+./.ci/bans || bad "banned calls"
+
+# The race detector needs cgo, and cgo only: what ships is built without it.
+step "tests with the race detector"
+out=$(mktemp)
+trap 'rm -f "$out"' EXIT
+CGO_ENABLED=1 go test -race -count=1 -timeout "${TEST_TIMEOUT:-15m}" -v ./... >"$out" 2>&1
+code=$?
+grep -E '^(--- FAIL|=== RUN.*FAIL|FAIL|ok |panic:|\?)' "$out" | grep -v 'no test files' || true
+if [ $code -ne 0 ]; then
+  bad "go test"
+  awk '/^=== RUN/{buf=""} {buf=buf $0 "\n"} /^ *--- FAIL|^panic:|DATA RACE/{printf "%s", buf; buf=""}' "$out" | tail -n 300
+fi
+
+step "skipped"
+passed=$(grep -cE '^ *--- PASS' "$out"); failed=$(grep -cE '^ *--- FAIL' "$out"); skipped=$(grep -cE '^ *--- SKIP' "$out")
+# A skip names its test, then its reason on the line before or after.
+awk '/^ *--- SKIP/{name=$3; print "- " name; getline; if ($0 ~ /SKIP/) print "    " $0}' "$out"
+grep -hoE 'SKIP(-CAPABLE)?: .*' "$out" | sort | uniq -c | sed 's/^/  /'
+if [ "${CI:-}" = true ] && grep -q 'SKIP-CAPABLE: ' "$out"; then
+  bad "tests were skipped that this machine could have run"
+fi
+printf '\n%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
+exit $fail
