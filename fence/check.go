@@ -23,7 +23,8 @@ type match struct {
 	kind   kind
 	depth  int
 	source string
-	root   root // of kindWritable and kindProtected
+	root   root     // of kindWritable and kindProtected
+	pat    *pattern // of kindProtected
 }
 
 func (m *match) offer(o match) {
@@ -75,7 +76,7 @@ func (f *Fence) CheckAs(canonical, requested string, access Access) *Denial {
 		}
 		return nil
 	case kindProtected:
-		if sampleHook(canonical, access) {
+		if m.sampleHook(comps, access) {
 			return nil
 		}
 		return f.deny(canonical, requested, access, RuleProtected, m.source)
@@ -118,7 +119,7 @@ func (f *Fence) decide(canonical string, comps []string) match {
 		rel := foldAll(comps[base:])
 		for i := range f.protected {
 			if n := f.protected[i].covers(rel); n > 0 {
-				m.offer(match{kind: kindProtected, depth: base + n, source: f.protected[i].source, root: *inner})
+				m.offer(match{kind: kindProtected, depth: base + n, source: f.protected[i].source, root: *inner, pat: &f.protected[i]})
 			}
 		}
 	}
@@ -134,6 +135,17 @@ func (f *Fence) decide(canonical string, comps []string) match {
 			}
 		} else if covers(h.path, canonical) {
 			m.offer(match{kind: kindHidden, depth: len(split(h.path)), source: h.source})
+		}
+	}
+	// A session's own scratch is its own although a pattern hides the scratch of
+	// all others: it counts as one component more specific than it is.
+	if sc := f.policy.Scratch; sc != "" && covers(sc, canonical) {
+		own := match{kind: kindReadable, depth: len(split(sc)) + 1, source: "mode"}
+		if inner != nil && inner.path == sc {
+			own.kind, own.root = kindWritable, *inner
+		}
+		if f.readable == nil || own.kind == kindWritable {
+			m.offer(own)
 		}
 	}
 	if m.depth < 0 {
@@ -168,17 +180,21 @@ func (f *Fence) checkOnTheWay(canonical, requested string, comps []string, acces
 	return nil
 }
 
-// sampleHook: hooks directories take *.sample, which git never runs and which
-// `git init` writes, and may be made as directories.
-func sampleHook(canonical string, access Access) bool {
-	dir, name := path.Split(filepath.ToSlash(canonical))
-	if fold(name) == "hooks" {
-		return access == Mkdir
-	}
-	if fold(path.Base(dir)) != "hooks" || !strings.HasSuffix(name, ".sample") {
+// sampleHook: where a hooks directory is what protects the path, it may be made
+// as a directory, and takes files called *.sample directly in it: git never
+// runs those, and `git init` writes them.
+func (m *match) sampleHook(comps []string, access Access) bool {
+	if m.pat.segs[len(m.pat.segs)-1] != "hooks" {
 		return false
 	}
-	return access == Create || access == Write || access == Metadata || access == Delete
+	switch len(comps) - m.depth {
+	case 0:
+		return access == Mkdir
+	case 1:
+		return strings.HasSuffix(comps[len(comps)-1], ".sample") &&
+			(access == Create || access == Write || access == Metadata || access == Delete)
+	}
+	return false
 }
 
 func (f *Fence) deviceWrite(canonical string, access Access) bool {

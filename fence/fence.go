@@ -56,10 +56,16 @@ func New(p Policy) (*Fence, error) {
 	if f.policy.Protect == "" {
 		f.policy.Protect = ProtectChecked
 	}
+	if err := f.unavailable(); err != nil {
+		return nil, err
+	}
 	for _, d := range p.Devices {
 		f.devices[d.Path] = d
 	}
 	for _, pr := range p.Protected {
+		if f.policy.Protect == ProtectOff {
+			break
+		}
 		pat, err := newPattern(pr.Match, pr.NotUnder, pr.Source)
 		if err != nil {
 			return nil, err
@@ -88,6 +94,21 @@ func New(p Policy) (*Fence, error) {
 		}
 	}
 	return f, nil
+}
+
+// unavailable refuses what a policy can ask for and this version cannot hold:
+// a fence that is weaker than its policy says is worse than none.
+func (f *Fence) unavailable() error {
+	switch p := &f.policy; {
+	case p.Mode == FullAccess:
+	case p.Network == NetworkLoopback:
+		return &PolicyError{Code: CodePolicyInvalid, Msg: "network \"loopback\" cannot be enforced by this version; use \"off\" or \"on\""}
+	case p.Protect == ProtectStrict:
+		return &PolicyError{Code: CodePolicyInvalid, Msg: "protect \"strict\" cannot be enforced by this version; use \"checked\""}
+	case p.AttributeReads:
+		return &PolicyError{Code: CodePolicyInvalid, Msg: "attribute_reads cannot be done by this version"}
+	}
+	return nil
 }
 
 func (f *Fence) addHidden() error {
@@ -163,8 +184,11 @@ func (f *Fence) addRoot(e Entry, guarded, open, must bool) error {
 	if msg := refuseRoot(r.Path, f.policy.Home, f.policy.Own); msg != "" && f.policy.Mode != FullAccess {
 		return &PolicyError{Code: CodePolicyRootRefused, Path: r.Path, Msg: msg}
 	}
-	if e.Path == f.policy.Workspace {
+	switch e.Path {
+	case f.policy.Workspace:
 		f.policy.Workspace = r.Path
+	case f.policy.Scratch:
+		f.policy.Scratch = r.Path
 	}
 	if open {
 		f.writable = append(f.writable, root{path: r.Path, source: e.Source, guarded: guarded})

@@ -264,6 +264,9 @@ const (
 // or nothing is. Patterns with ** cannot be granted around and count as
 // nothing here; they are listed as a gap.
 func (f *Fence) hiddenBelow(dir string) below {
+	if sc := f.policy.Scratch; sc != "" && covers(sc, dir) {
+		return belowNothing // a session's own scratch is never hidden from it
+	}
 	comps := split(dir)
 	b := belowNothing
 	var folded []string

@@ -50,10 +50,15 @@ func report(k fence.Kernel, rs *fence.Ruleset, landlocked bool, out *launched, f
 	governs("foreign-architectures", out.seccomp)
 	governs("terminal-injection", out.seccomp)
 	governs("metadata", out.seccomp && !supervised && f.Mode() == fence.ReadOnly)
+	if landlocked && f.Mode() == fence.WorkspaceWrite {
+		e.NotGoverned = append(e.NotGoverned, fence.Gap{What: "hard-links", Why: "a file outside that has a hard link inside a writable root already can be written through that link"})
+	}
 	if !net {
 		e.NotGoverned = append(e.NotGoverned, fence.Gap{What: "network", Why: "the policy leaves the network open"})
 	}
-	if supervised {
+	if supervised && f.Policy().Protect == fence.ProtectOff {
+		e.NotGoverned = append(e.NotGoverned, fence.Gap{What: "protected-paths", Why: "the policy protects nothing (protect \"off\")"})
+	} else if supervised {
 		e.Protect = fence.ProtectChecked
 		e.NotGoverned = append(e.NotGoverned,
 			fence.Gap{What: "protected-paths", Why: "the supervisor checks a change and then lets it go on (protect \"checked\"): a program that changes the path in its memory in between can win"},
@@ -88,21 +93,27 @@ func unfenced() fence.Enforcement {
 	}
 }
 
-// Enforcement is what a start of a fence on this machine would be able to
-// apply, as far as can be told without one: what `initialize` answers.
+// Enforcement is what a fence in read-only on this machine would have applied,
+// as far as can be told without a start: what `initialize` answers.
 func (r *Runner) Enforcement() fence.Enforcement {
-	e := fence.Enforcement{Level: fence.LevelNone, LandlockABI: r.kernel.LandlockABI, LandlockErrata: r.kernel.Errata,
-		KillTree: fence.KillTreeSubreaper, Protect: fence.ProtectOff,
-		Skipped: []fence.Skipped{}, Governed: []string{}, NotGoverned: []fence.Gap{}}
-	if r.kernel.LandlockABI == 0 {
-		e.NotGoverned = append(e.NotGoverned, fence.Gap{What: "fs-write", Why: r.kernel.Why, Since: "Landlock ABI 1"})
-		return e
-	}
 	f, err := fence.New(fence.Policy{Mode: fence.ReadOnly, Devices: fence.DefaultDevices()})
 	if err != nil {
-		return e
+		return unfenced()
+	}
+	return r.EnforcementOf(f)
+}
+
+// EnforcementOf is what a start under that fence would have applied. It looks
+// at the disk. A start may still get less: another supervisor may be above.
+func (r *Runner) EnforcementOf(f *fence.Fence) fence.Enforcement {
+	if !f.Mode().Fenced() {
+		return unfenced()
+	}
+	if r.kernel.LandlockABI == 0 {
+		return fence.Enforcement{Level: fence.LevelNone, KillTree: fence.KillTreeSubreaper, Protect: fence.ProtectOff,
+			Skipped: []fence.Skipped{}, Governed: []string{},
+			NotGoverned: []fence.Gap{{What: "commands", Why: r.kernel.Why, Since: "Landlock ABI 1"}}}
 	}
 	rs := f.CompileLandlock(r.kernel)
-	out := &launched{supervisor: &supervisor{}, seccomp: true}
-	return report(r.kernel, rs, true, out, f, rs.SignalScoped())
+	return report(r.kernel, rs, true, &launched{supervisor: &supervisor{}, seccomp: true}, f, rs.SignalScoped())
 }

@@ -42,7 +42,6 @@ func (r *Runner) Start(ctx context.Context, spec Spec) (*Process, error) {
 	go p.run(r, readers)
 	if !ok { // closed meanwhile: it must not be left running
 		p.Kill()
-		<-p.over
 		return nil, errClosed
 	}
 	return p, nil
@@ -127,6 +126,7 @@ func (r *Runner) startFenced(p *Process, t *tree, l *launch, f *fence.Fence) err
 	}
 	l.rulesetFD, l.rulesetFlags = fd, flags
 	l.supervise, l.noNetwork = true, pol.Network == fence.NetworkOff
+	t.scoped = fd >= 0 && rs.SignalScoped()
 	out, err := r.sys.fork(t, l.start)
 	if err != nil {
 		var fenceFault *errRestrict
@@ -135,8 +135,6 @@ func (r *Runner) startFenced(p *Process, t *tree, l *launch, f *fence.Fence) err
 		}
 		return execError(p.spec.Argv[0], err)
 	}
-	t.post, t.sup = out.post, out.supervisor
-	t.scoped = fd >= 0 && rs.SignalScoped()
 	if r.kernel.LandlockABI < 3 && out.supervisor == nil && !bestEffort {
 		t.kill()
 		t.wait()

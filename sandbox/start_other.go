@@ -79,7 +79,6 @@ func (r *Runner) Start(ctx context.Context, spec Spec) (*Process, error) {
 	go p.run(r, readers)
 	if !ok {
 		p.Kill()
-		<-p.over
 		return nil, errClosed
 	}
 	return p, nil
@@ -91,6 +90,9 @@ func (r *Runner) Enforcement() fence.Enforcement {
 		Skipped: []fence.Skipped{}, Governed: []string{},
 		NotGoverned: []fence.Gap{{What: "commands", Why: r.kernel.Why}}}
 }
+
+// EnforcementOf: the same, whatever the fence.
+func (r *Runner) EnforcementOf(*fence.Fence) fence.Enforcement { return r.Enforcement() }
 
 // tree is the command alone.
 type tree struct{ cmd *exec.Cmd }
