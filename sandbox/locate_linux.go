@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"os"
 	"strconv"
 	"strings"
 
@@ -39,11 +38,8 @@ const maxLinks = 40
 // It resolves with the rights of this process, on handles, and refuses to
 // follow magic links by itself: /proc/self is the caller's there, not ours.
 type locator struct {
-	tid  int
-	self string // "/proc/PID" of this process: a result below it is a mix-up
+	tid int
 }
-
-func newLocator() *locator { return &locator{self: "/proc/" + strconv.Itoa(os.Getpid())} }
 
 // locate resolves path against the descriptor dirfd of thread tid. follow: a
 // link as last component is followed. The errno is the kernel's own answer to
@@ -124,7 +120,8 @@ func (l *locator) missing(base int, path string, follow bool, links int) (place,
 	}
 	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_DIRECTORY, Resolve: unix.RESOLVE_NO_MAGICLINKS}
 	fd, err := openat2(base, dir, &how)
-	if err == unix.ELOOP {
+	if err == unix.ELOOP || err == unix.ENOENT {
+		// ENOENT: below /proc/self this process may lack what the thread has.
 		return l.walk(base, path, follow)
 	}
 	if err != nil {
@@ -158,32 +155,25 @@ func (p place) child(name string) place {
 	return place{path: d + "/" + name, readOnly: p.readOnly, mount: p.mount}
 }
 
-// describe tells what an O_PATH descriptor stands for. mixed: the resolution
-// went through our own /proc/self and must be done by hand.
+// describe tells what an O_PATH descriptor stands for. mixed: it ends in a
+// proc file system, so the resolution may have gone through our own /proc/self
+// and must be done by hand.
 func (l *locator) describe(fd int) (p place, mixed bool) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return place{}, false
 	}
 	p = place{path: fdPath(fd), exists: true, mode: st.Mode, nlink: uint64(st.Nlink)}
-	if strings.HasPrefix(p.path, l.self) && (len(p.path) == len(l.self) || p.path[len(l.self)] == '/') {
-		return p, true
-	}
-	p.readOnly, p.mount = mountOf(fd)
-	return p, false
-}
-
-// mountOf tells whether the mount behind a descriptor is read-only, and its id.
-func mountOf(fd int) (readOnly bool, id int64) {
 	var fs unix.Statfs_t
 	if err := unix.Fstatfs(fd, &fs); err == nil {
-		readOnly = fs.Flags&unix.ST_RDONLY != 0
+		p.readOnly = fs.Flags&unix.ST_RDONLY != 0
+		mixed = fs.Type == unix.PROC_SUPER_MAGIC
 	}
 	var sx unix.Statx_t
 	if err := unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_MNT_ID, &sx); err == nil && sx.Mask&unix.STATX_MNT_ID != 0 {
-		id = int64(sx.Mnt_id)
+		p.mount = int64(sx.Mnt_id)
 	}
-	return readOnly, id
+	return p, mixed
 }
 
 // ofDescriptor describes an open file of a thread: the very file, whatever its
@@ -279,9 +269,18 @@ func (l *locator) dupStart(base int, path string) (int, error) {
 	return unix.FcntlInt(uintptr(base), unix.F_DUPFD_CLOEXEC, 3)
 }
 
-// procSelf gives what /proc/self and /proc/thread-self are for the thread.
+// procRoot is the inode number of the root of every proc file system
+// (linux/proc_ns.h, PROC_ROOT_INO), wherever it is mounted.
+const procRoot = 1
+
+// procSelf gives what self and thread-self in the root of a proc file system
+// are for the thread.
 func (l *locator) procSelf(dir int, name string) string {
-	if name != "self" && name != "thread-self" || !isProc(dir) || fdPath(dir) != "/proc" {
+	if name != "self" && name != "thread-self" || !isProc(dir) {
+		return ""
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(dir, &st); err != nil || st.Ino != procRoot {
 		return ""
 	}
 	tgid := strconv.Itoa(threadGroup(l.tid))

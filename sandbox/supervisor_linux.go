@@ -41,7 +41,7 @@ func newSupervisor(f *fence.Fence, listener int, d *denialLog) (*supervisor, err
 	if err != nil {
 		return nil, fmt.Errorf("start supervisor: %w", err)
 	}
-	return &supervisor{fence: f, listener: listener, stopFD: fd, denials: d, loc: newLocator(), done: make(chan struct{})}, nil
+	return &supervisor{fence: f, listener: listener, stopFD: fd, denials: d, loc: &locator{}, done: make(chan struct{})}, nil
 }
 
 // serve runs the loop on a thread of its own and closes the descriptors at the

@@ -386,7 +386,7 @@ func (s *runnerSys) fork(t *tree, start func() (*launched, error)) (*launched, e
 	if err != nil {
 		return nil, err
 	}
-	t.pid, t.pidfd = out.pid, out.pidfd
+	t.pid, t.pidfd, t.post, t.sup = out.pid, out.pidfd, out.post, out.supervisor
 	s.direct[t.pid] = t
 	return out, nil
 }
