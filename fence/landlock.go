@@ -28,6 +28,9 @@ type Kernel struct {
 // between threads of one process, so that scopes cannot be relied on.
 const erratumSignals = 1 << 1
 
+// Scopes tells whether the signal and abstract-socket scopes can be relied on.
+func (k Kernel) Scopes() bool { return k.LandlockABI >= 6 && k.Errata&erratumSignals != 0 }
+
 // Rights of a rule. Names follow linux/landlock.h.
 const (
 	readFile = ll.AccessFSExecute | ll.AccessFSReadFile
@@ -131,7 +134,7 @@ func (r *Ruleset) Fresh() bool {
 func (f *Fence) CompileLandlock(k Kernel) *Ruleset {
 	abi := min(k.LandlockABI, MaxLandlockABI)
 	r := &Ruleset{ABI: abi, HandledFS: handledFS(abi), Skipped: f.Skipped()}
-	if abi >= 6 && k.Errata&erratumSignals != 0 {
+	if k.Scopes() {
 		r.Scoped = ll.ScopeAbstractUnixSocket | ll.ScopeSignal
 	}
 	if f.policy.Network == NetworkOff {

@@ -2,6 +2,8 @@ package sandbox
 
 import (
 	"encoding/binary"
+	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -56,23 +58,24 @@ func (s *supervisor) pathArg(n *notify.Notif, i int) (string, bool) {
 // unreadable is the answer to a call whose arguments cannot be read.
 var unreadable = refuse(unix.EFAULT)
 
-func (s *supervisor) openFlags(n *notify.Notif, c *fence.Call) (flags uint64, ok bool) {
+// openFlags gives the flags of an open and, of openat2, how to resolve.
+func (s *supervisor) openFlags(n *notify.Notif, c *fence.Call) (flags, resolve uint64, ok bool) {
 	switch c.Kind {
 	case fence.CallCreat:
-		return unix.O_CREAT | unix.O_WRONLY | unix.O_TRUNC, true
+		return unix.O_CREAT | unix.O_WRONLY | unix.O_TRUNC, 0, true
 	case fence.CallOpenat2:
-		// struct open_how begins with the flags (openat2(2)).
-		var b [8]byte
+		// struct open_how is flags, mode, resolve (openat2(2)).
+		var b [24]byte
 		if n.Args[3] < 24 || !readMemory(int(n.PID), n.Args[2], b[:]) {
-			return 0, false
+			return 0, 0, false
 		}
-		return binary.NativeEndian.Uint64(b[:]), true
+		return binary.NativeEndian.Uint64(b[:]), binary.NativeEndian.Uint64(b[16:]), true
 	}
-	return n.Args[c.Flags], true
+	return n.Args[c.Flags], 0, true
 }
 
 func (s *supervisor) open(n *notify.Notif, c *fence.Call) verdict {
-	flags, ok := s.openFlags(n, c)
+	flags, resolve, ok := s.openFlags(n, c)
 	if !ok {
 		return unreadable
 	}
@@ -85,7 +88,10 @@ func (s *supervisor) open(n *notify.Notif, c *fence.Call) verdict {
 	}
 	exclusive := flags&(unix.O_CREAT|unix.O_EXCL) == unix.O_CREAT|unix.O_EXCL
 	follow := flags&unix.O_NOFOLLOW == 0 && !exclusive
-	p, errno := s.loc.locate(int(n.PID), dirArg(n, c.Dir), path, follow)
+	p, errno := s.loc.locateAs(int(n.PID), dirArg(n, c.Dir), path, follow, resolve)
+	if errno == errUnsure {
+		return refuse(unix.EXDEV)
+	}
 	if errno != 0 {
 		return goOn
 	}
@@ -207,12 +213,32 @@ func (s *supervisor) rename(n *notify.Notif, c *fence.Call) verdict {
 	if v := s.check(to, newPath, fence.Rename); v.errno != 0 {
 		return v
 	}
-	if from.isDir() && s.fence.Guarded(to.path) && !s.fence.Guarded(from.path) {
-		// A directory made where nothing is protected may hold anything. The
-		// answer makes the mover copy it, and each file is judged by its name.
+	if s.looser(from, to.path) || flags&exchange != 0 && s.looser(to, from.path) {
+		// The answer makes the mover copy it, and each file is judged by its name.
 		return refuse(unix.EXDEV)
 	}
 	return goOn
+}
+
+// looser tells whether a directory comes from where less is protected than
+// where it is to go: it may hold anything.
+func (s *supervisor) looser(dir place, to string) bool {
+	return dir.isDir() && s.fence.Guarded(to) && (!s.fence.Guarded(dir.path) || s.exempt(dir.path) > s.exempt(to))
+}
+
+// exempt counts the components of a path below which some protections do not
+// apply (fence.Protection.NotUnder).
+func (s *supervisor) exempt(path string) int {
+	n := 0
+	for _, c := range strings.Split(path, "/") {
+		for _, p := range s.protected {
+			if slices.ContainsFunc(p.NotUnder, func(name string) bool { return strings.EqualFold(name, c) }) {
+				n++
+				break
+			}
+		}
+	}
+	return n
 }
 
 func (s *supervisor) link(n *notify.Notif, c *fence.Call) verdict {

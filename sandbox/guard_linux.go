@@ -17,8 +17,10 @@ const maxConfig = 1 << 20
 // lock file renamed over it. nil: this is no such rename, the ordinary checks
 // apply. The new content may change harmless keys only (fence.GuardGitConfig).
 //
-// Under protect "checked" a command that writes the lock file between this
-// look and the rename can win; the report says so.
+// The lock file must have no other name and nobody may have it open for
+// writing: the file would be the configuration afterwards, and still be
+// written. Under protect "checked" a command that opens or links it between
+// this look and the rename can win; the report says so.
 func (s *supervisor) guardedConfig(from, to place, requested string, exchange bool) *verdict {
 	if exchange || !from.isReg() || from.path != to.path+".lock" {
 		return nil
@@ -27,13 +29,13 @@ func (s *supervisor) guardedConfig(from, to place, requested string, exchange bo
 	if d == nil || d.Rule != fence.RuleProtected || !fence.IsGitConfig(to.path) {
 		return nil
 	}
-	next, err := readBounded(from.path)
+	next, err := readBounded(from.path, true)
 	if err != nil {
 		return &verdict{errno: unix.EACCES, denial: d}
 	}
 	var prev []byte
 	if to.exists {
-		if prev, err = readBounded(to.path); err != nil {
+		if prev, err = readBounded(to.path, false); err != nil {
 			return &verdict{errno: unix.EACCES, denial: d}
 		}
 	}
@@ -45,7 +47,9 @@ func (s *supervisor) guardedConfig(from, to place, requested string, exchange bo
 	return &v
 }
 
-func readBounded(path string) ([]byte, error) {
+// readBounded reads a small regular file; alone: only one that has one name
+// and no writer.
+func readBounded(path string, alone bool) ([]byte, error) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
@@ -56,10 +60,36 @@ func readBounded(path string) ([]byte, error) {
 	if err != nil || !fi.Mode().IsRegular() || fi.Size() > maxConfig {
 		return nil, unix.EINVAL
 	}
+	if alone {
+		if err := nobodyElse(fd); err != nil {
+			return nil, err
+		}
+	}
 	b := make([]byte, fi.Size())
 	n, err := f.ReadAt(b, 0)
 	if n != len(b) {
 		return nil, err
 	}
 	return b, nil
+}
+
+// nobodyElse fails when a file has a second name, or when somebody has it open
+// for writing or mapped so: a read lease is refused then (fcntl(2), F_SETLEASE).
+// Where leases are not supported the second cannot be told.
+func nobodyElse(fd int) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	if st.Nlink != 1 {
+		return unix.EMLINK
+	}
+	_, err := unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_RDLCK)
+	if err == unix.EAGAIN {
+		return err
+	}
+	if err == nil {
+		_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_UNLCK)
+	}
+	return nil
 }

@@ -38,17 +38,35 @@ const maxLinks = 40
 // It resolves with the rights of this process, on handles, and refuses to
 // follow magic links by itself: /proc/self is the caller's there, not ours.
 type locator struct {
-	tid int
+	tid  int
+	ways uint64 // RESOLVE_* that the thread asked for
 }
 
 // locate resolves path against the descriptor dirfd of thread tid. follow: a
 // link as last component is followed. The errno is the kernel's own answer to
 // the same resolution; the call then goes on and gets it.
 func (l *locator) locate(tid int, dirfd int32, path string, follow bool) (place, unix.Errno) {
+	return l.locateAs(tid, dirfd, path, follow, 0)
+}
+
+// scoped are the ways of openat2(2) to resolve that change where a path leads,
+// not only whether it is taken. The kernel follows no magic link under them.
+const scoped = unix.RESOLVE_BENEATH | unix.RESOLVE_IN_ROOT
+
+// resolveCached only asks not to wait (linux/openat2.h, RESOLVE_CACHED).
+const resolveCached = 0x20
+
+// errUnsure: a scoped path ends in a dangling link or in a proc file system.
+// Where it leads for the thread cannot be told from here, so the call must not
+// go on.
+const errUnsure = unix.Errno(0xfff)
+
+// locateAs is locate for a thread that asked openat2 to resolve in its own way.
+func (l *locator) locateAs(tid int, dirfd int32, path string, follow bool, ways uint64) (place, unix.Errno) {
 	if path == "" {
 		return place{}, unix.ENOENT
 	}
-	l.tid = tid
+	l.tid, l.ways = tid, ways&^resolveCached
 	base, errno := l.base(dirfd, path)
 	if errno != 0 {
 		return place{}, errno
@@ -62,7 +80,7 @@ func (l *locator) locate(tid int, dirfd int32, path string, follow bool) (place,
 // base opens the directory that a relative path starts from; -1 for absolute
 // paths: chroot is refused in a fence, the root is shared.
 func (l *locator) base(dirfd int32, path string) (int, unix.Errno) {
-	if path[0] == '/' {
+	if path[0] == '/' && l.ways&unix.RESOLVE_IN_ROOT == 0 {
 		return -1, 0
 	}
 	from := "/proc/" + strconv.Itoa(l.tid) + "/cwd"
@@ -77,7 +95,7 @@ func (l *locator) base(dirfd int32, path string) (int, unix.Errno) {
 }
 
 func (l *locator) resolve(base int, path string, follow bool, links int) (place, unix.Errno) {
-	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_MAGICLINKS}
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_MAGICLINKS | l.ways}
 	if !follow {
 		how.Flags |= unix.O_NOFOLLOW
 	}
@@ -87,11 +105,15 @@ func (l *locator) resolve(base int, path string, follow bool, links int) (place,
 		p, mixed := l.describe(fd)
 		unix.Close(fd)
 		if mixed {
-			return l.walk(base, path, follow)
+			return l.byHand(base, path, follow)
 		}
 		return p, 0
-	case unix.ELOOP, unix.ENOSYS, unix.EXDEV:
-		return l.walk(base, path, follow)
+	case unix.ELOOP:
+		if l.ways&(scoped|unix.RESOLVE_NO_SYMLINKS|unix.RESOLVE_NO_MAGICLINKS) == 0 {
+			return l.walk(base, path, follow)
+		}
+	case unix.ENOSYS:
+		return l.byHand(base, path, follow)
 	case unix.ENOENT:
 		return l.missing(base, path, follow, links)
 	}
@@ -118,9 +140,9 @@ func (l *locator) missing(base int, path string, follow bool, links int) (place,
 	if name == "" || name == "." || name == ".." {
 		return place{}, unix.ENOENT
 	}
-	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_DIRECTORY, Resolve: unix.RESOLVE_NO_MAGICLINKS}
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_DIRECTORY, Resolve: unix.RESOLVE_NO_MAGICLINKS | l.ways}
 	fd, err := openat2(base, dir, &how)
-	if err == unix.ELOOP || err == unix.ENOENT {
+	if l.ways&scoped == 0 && (err == unix.ELOOP || err == unix.ENOENT) {
 		// ENOENT: below /proc/self this process may lack what the thread has.
 		return l.walk(base, path, follow)
 	}
@@ -130,13 +152,16 @@ func (l *locator) missing(base int, path string, follow bool, links int) (place,
 	defer unix.Close(fd)
 	p, mixed := l.describe(fd)
 	if mixed {
-		return l.walk(base, path, follow)
+		return l.byHand(base, path, follow)
 	}
 	if p.gone() {
 		return place{}, unix.ENOENT // a directory that was removed takes no names
 	}
 	if follow {
 		if t, ok := readlinkAt(fd, name); ok {
+			if l.ways&scoped != 0 {
+				return place{}, errUnsure
+			}
 			if links >= maxLinks {
 				return place{}, unix.ELOOP
 			}
@@ -187,6 +212,14 @@ func (l *locator) ofDescriptor(tid int, fd int32) (place, unix.Errno) {
 	defer unix.Close(h)
 	p, _ := l.describe(h)
 	return p, 0
+}
+
+// byHand is walk where the thread did not ask for a scope.
+func (l *locator) byHand(base int, path string, follow bool) (place, unix.Errno) {
+	if l.ways&scoped != 0 {
+		return place{}, errUnsure
+	}
+	return l.walk(base, path, follow)
 }
 
 // walk resolves component by component, with /proc/self and magic links as the

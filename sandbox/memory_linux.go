@@ -31,8 +31,8 @@ func readMemory(tid int, addr uint64, b []byte) bool {
 
 // readString copies a NUL-terminated string of at most PATH_MAX bytes, one
 // page at a time so that a string at the end of a mapping can be read. ok is
-// false when it is unmapped or too long; the kernel says EFAULT or
-// ENAMETOOLONG then.
+// false when it is unmapped: the kernel says EFAULT then. Of a longer string
+// the first PATH_MAX bytes are returned, which no call takes (ENAMETOOLONG).
 func readString(tid int, addr uint64, buf *[unix.PathMax]byte) (string, bool) {
 	if addr == 0 {
 		return "", false
@@ -54,7 +54,7 @@ func readString(tid int, addr uint64, buf *[unix.PathMax]byte) (string, bool) {
 		}
 		got += n
 	}
-	return "", false
+	return string(buf[:]), true
 }
 
 func readSome(tid int, addr uint64, b []byte) (int, bool) {

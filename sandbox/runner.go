@@ -96,9 +96,10 @@ func NewRunner(o Options) *Runner {
 func (r *Runner) Kernel() fence.Kernel { return r.kernel }
 
 // Close ends every command that still runs, and waits for them. No command can
-// be started afterwards.
+// be started afterwards. It may be called again, and at once with itself.
 func (r *Runner) Close() {
 	r.mu.Lock()
+	again := r.closed
 	r.closed = true
 	var all []*Process
 	for p := range r.processes {
@@ -111,7 +112,9 @@ func (r *Runner) Close() {
 	for _, p := range all {
 		<-p.over
 	}
-	r.sys.close()
+	if !again {
+		r.sys.close()
+	}
 }
 
 // errClosed: no command is started any more.
