@@ -176,7 +176,7 @@ func (l *lab) start(s sandbox.Spec) *sandbox.Process {
 	l.t.Helper()
 	p, err := l.r.Start(context.Background(), s)
 	if err != nil {
-		l.t.Fatalf("start %q: %v", s.Argv, err)
+		l.t.Fatalf("start %.200q: %v", s.Argv, err)
 	}
 	l.t.Cleanup(func() { p.Kill(); <-p.Over() })
 	return p
