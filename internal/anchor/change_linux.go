@@ -61,6 +61,12 @@ func (d *Dir) Chmod(name string, mode uint32) error {
 	return d.one("chmod", name, func(fd int) error { return chmodAt(fd, name, mode) })
 }
 
+// ChmodSelf sets the permission bits 07777 of the directory itself, also of one
+// that cannot be searched.
+func (d *Dir) ChmodSelf(mode uint32) error {
+	return d.use("chmod", ".", func(fd int) error { return chmodPinned(fd, mode) })
+}
+
 // chmodAt pins the file first, so that a link is seen and nothing else can be
 // changed in its place.
 func chmodAt(fd int, name string, mode uint32) error {

@@ -218,6 +218,20 @@ func TestMkdirAllAndChmod(t *testing.T) {
 	}
 	checkErr(t, "missing", d.Chmod("none", 0o600), syscall.ENOENT)
 
+	must(t, os.Mkdir(p+"/closed", 0))
+	closed, err := d.Walk("closed")
+	must(t, err)
+	defer closed.Close()
+	must(t, closed.ChmodSelf(0o711))
+	if fi, _ := os.Stat(p + "/closed"); fi.Mode().Perm() != 0o711 {
+		t.Errorf("closed is %v", fi.Mode())
+	}
+	must(t, closed.CanWrite())
+	must(t, closed.ChmodSelf(0o511))
+	if err := closed.CanWrite(); os.Geteuid() != 0 && !errors.Is(err, syscall.EACCES) {
+		t.Errorf("CanWrite: %v", err)
+	}
+
 	// Two that make the same path at once both succeed.
 	var wg sync.WaitGroup
 	for range 8 {

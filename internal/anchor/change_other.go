@@ -65,6 +65,11 @@ func (d *Dir) Chmod(name string, mode uint32) error {
 	})
 }
 
+// ChmodSelf sets the permission bits of the directory itself.
+func (d *Dir) ChmodSelf(mode uint32) error {
+	return pathError("chmod", d.path, d.root.Chmod(".", fs.FileMode(mode&0o777)))
+}
+
 // OpenUnnamed is errors.ErrUnsupported: there are no unnamed files here.
 func (d *Dir) OpenUnnamed(uint32) (*os.File, error) {
 	return nil, &fs.PathError{Op: "open unnamed", Path: d.path, Err: errors.ErrUnsupported}

@@ -205,6 +205,9 @@ func (d *Dir) IsMountPoint(name string) (bool, error) {
 	return i.Dev != 0 && !self.SameMount(i), nil
 }
 
+// CanWrite is not known here before it is tried: nil.
+func (d *Dir) CanWrite() error { return nil }
+
 // Stream reads a directory piece by piece. Several can read one [Dir] at once.
 type Stream struct {
 	mu sync.Mutex

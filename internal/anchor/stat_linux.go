@@ -68,6 +68,14 @@ func (d *Dir) IsMountPoint(name string) (bool, error) {
 	return !self.SameMount(i), nil
 }
 
+// CanWrite tells whether names can be made in the directory: nil, or what the
+// kernel would say (EACCES, EROFS). It is an early answer, not a promise.
+func (d *Dir) CanWrite() error {
+	return d.use("write to", ".", func(fd int) error {
+		return unix.Faccessat(fd, ".", unix.W_OK|unix.X_OK, unix.AT_EACCESS)
+	})
+}
+
 // statAt describes name below fd, or fd itself when name is empty.
 func statAt(fd int, name string) (Info, error) {
 	flags := unix.AT_SYMLINK_NOFOLLOW | unix.AT_NO_AUTOMOUNT

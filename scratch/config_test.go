@@ -1,0 +1,84 @@
+package scratch_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/wattle-dev/wattle/scratch"
+)
+
+func TestAutoCleanAliases(t *testing.T) {
+	for in, want := range map[string]scratch.AutoClean{
+		`"turn"`: "turn", `"true"`: "turn", `true`: "turn", `"session"`: "session",
+		`"off"`: "off", `"false"`: "off", `false`: "off",
+		`"Turn"`: "", `""`: "", `1`: "", `null`: "", `"on"`: "", `["turn"]`: "",
+	} {
+		var a scratch.AutoClean
+		err := json.Unmarshal([]byte(in), &a)
+		if a != want || (err == nil) != (want != "") {
+			t.Errorf("%s: %q %v, want %q", in, a, err, want)
+		}
+	}
+	if a, err := scratch.ParseAutoClean("false"); a != scratch.CleanOff || err != nil {
+		t.Errorf("false: %q %v", a, err)
+	}
+	_, err := scratch.ParseAutoClean("maybe")
+	code(t, "maybe", err, scratch.CodeConfigInvalid)
+}
+
+func TestConfigValidation(t *testing.T) {
+	for in, ok := range map[string]bool{
+		`{}`:                                                true,
+		`{"siblingDir":"scratch.d"}`:                        true,
+		`{"siblingDir":"with space"}`:                       true,
+		`{"siblingDir":"täglich"}`:                          true,
+		`{"root":"/var/scratch"}`:                           true,
+		`{"siblingDir":""}`:                                 false,
+		`{"siblingDir":"."}`:                                false,
+		`{"siblingDir":".."}`:                               false,
+		`{"siblingDir":"a/b"}`:                              false,
+		`{"siblingDir":"/tmp"}`:                             false,
+		`{"siblingDir":"a\u0000b"}`:                         false,
+		`{"autoClean":"daily"}`:                             false,
+		`{"root":"relative"}`:                               false,
+		`{"root":"/a\u0000b"}`:                              false,
+		`{"siblingDir":"` + strings.Repeat("x", 256) + `"}`: false,
+	} {
+		c := scratch.DefaultConfig()
+		err := json.Unmarshal([]byte(in), &c, json.RejectUnknownMembers(true))
+		if err == nil {
+			err = c.Validate()
+			if err != nil {
+				code(t, in, err, scratch.CodeConfigInvalid)
+			}
+		}
+		if (err == nil) != ok {
+			t.Errorf("%s: %v, want valid %v", in, err, ok)
+		}
+	}
+	code(t, "zero", scratch.Config{}.Validate(), scratch.CodeConfigInvalid)
+}
+
+func TestConfigOverrides(t *testing.T) {
+	var o scratch.Overrides
+	must(t, json.Unmarshal([]byte(`{"autoClean":false}`), &o, json.RejectUnknownMembers(true)))
+	c, err := scratch.DefaultConfig().With(o)
+	if err != nil || c.AutoClean != scratch.CleanOff || c.SiblingDir != "tmp" {
+		t.Errorf("%+v %v", c, err)
+	}
+	empty := ""
+	_, err = c.With(scratch.Overrides{SiblingDir: &empty})
+	code(t, "given as empty", err, scratch.CodeConfigInvalid)
+}
+
+func TestNewRefusesAnInvalidConfig(t *testing.T) {
+	s := newSite(t)
+	for _, sib := range []string{"", ".", "..", "a/b", "a\x00"} {
+		c := scratch.DefaultConfig()
+		c.SiblingDir = sib
+		_, err := s.m.New("s", s.workspace, c)
+		code(t, sib, err, scratch.CodeConfigInvalid)
+	}
+}
