@@ -11,12 +11,16 @@ const DefaultMaxOutput = 4 << 20
 // maxChunk bounds one chunk, so that a reader can take part of the output.
 const maxChunk = 32 << 10
 
+// chunkCost is what a kept chunk takes beside its bytes: without it a command
+// that writes byte by byte could make us keep many times what was asked.
+const chunkCost = 64
+
 // output keeps the latest output of a command: chunks in order, bounded by
 // bytes, the oldest dropped first. Writers never wait.
 type output struct {
 	mu      sync.Mutex
 	chunks  []Chunk
-	bytes   int
+	bytes   int // of chunks, each with chunkCost
 	max     int
 	nextSeq int64 // of the next chunk; first is 1
 	dropped bool
@@ -38,9 +42,9 @@ func (o *output) add(s Stream, data []byte) Chunk {
 	c := Chunk{Seq: o.nextSeq, Stream: s, Data: append([]byte(nil), data...)}
 	o.nextSeq++
 	o.chunks = append(o.chunks, c)
-	o.bytes += len(c.Data)
+	o.bytes += len(c.Data) + chunkCost
 	for o.bytes > o.max && len(o.chunks) > 1 {
-		o.bytes -= len(o.chunks[0].Data)
+		o.bytes -= len(o.chunks[0].Data) + chunkCost
 		o.chunks[0] = Chunk{}
 		o.chunks = o.chunks[1:]
 		o.dropped = true
