@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -50,11 +51,9 @@ type record struct {
 	CreatedAt time.Time  `json:"createdAt"`
 	owner     `json:",inline"`
 	AutoClean AutoClean `json:"autoClean,omitzero"`
-	// Base is the existing directory in which everything was made, Dev its
-	// device: with them a path that is gone is told apart from a file system
-	// that is not mounted now.
-	Base string `json:"base"`
-	Dev  uint64 `json:"dev"`
+	// Dev is the device of the directory in which Path lies: with it a path
+	// that is gone is told apart from a file system that is not mounted now.
+	Dev uint64 `json:"dev,omitzero"`
 	// Ino and Btime identify a parent.
 	Ino   uint64 `json:"ino,omitzero"`
 	Btime int64  `json:"btime,omitzero"`
@@ -133,12 +132,27 @@ func (j *journal) read(name string) (*record, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := new(record)
-	if err := json.Unmarshal(b, r, json.RejectUnknownMembers(true)); err != nil {
+	r, err := decodeRecord(name, b)
+	if err != nil {
 		return nil, fmt.Errorf("journal record %s: %w", name, err)
 	}
-	if r.Schema != recordSchema || (r.Kind != recordScratch && r.Kind != recordParent) || r.file() != name {
-		return nil, fmt.Errorf("journal record %s does not say what its name says", name)
+	return r, nil
+}
+
+func decodeRecord(name string, b []byte) (*record, error) {
+	r := new(record)
+	if err := json.Unmarshal(b, r, json.RejectUnknownMembers(true)); err != nil {
+		return nil, err
+	}
+	switch {
+	case r.Schema != recordSchema:
+		return nil, fmt.Errorf("schema %d", r.Schema)
+	case r.Kind != recordScratch && r.Kind != recordParent:
+		return nil, fmt.Errorf("kind %q", r.Kind)
+	case r.file() != name:
+		return nil, errors.New("it is not about what its name says")
+	case !filepath.IsAbs(r.Path) || filepath.Clean(r.Path) != r.Path:
+		return nil, fmt.Errorf("path %q", r.Path)
 	}
 	return r, nil
 }

@@ -56,6 +56,10 @@ func (d *Dir) takeOver(parent, dir *anchor.Dir) (*made, error) {
 	if err != nil {
 		return nil, err
 	}
+	up, err := parent.Stat()
+	if err != nil {
+		return nil, err
+	}
 	old, m, err := readMarker(dir)
 	if err != nil {
 		return nil, err
@@ -72,7 +76,7 @@ func (d *Dir) takeOver(parent, dir *anchor.Dir) (*made, error) {
 	if !stillThere(dir, old) || m.owner.state() == alive && m.owner != self() {
 		return nil, errLocked
 	}
-	if err := d.m.journal.put(d.record(info.Dev)); err != nil {
+	if err := d.m.journal.put(d.record(up.Dev)); err != nil {
 		return nil, err
 	}
 	lock, err := replaceMarker(dir, d.marker(info, m.CreatedParent), d.m.sync)
@@ -85,11 +89,11 @@ func (d *Dir) takeOver(parent, dir *anchor.Dir) (*made, error) {
 // make makes the directory: sibling, journal record, directory, marker, in
 // this order, so that a crash leaves nothing that is not named.
 func (d *Dir) make() error {
-	parent, dev, created, err := d.openParent()
+	parent, sibling, err := d.openParent()
 	if err != nil {
 		return err
 	}
-	h, err := d.makeIn(parent, dev, created)
+	h, err := d.makeIn(parent, sibling)
 	if err != nil {
 		parent.Close()
 		return err
@@ -98,22 +102,31 @@ func (d *Dir) make() error {
 	return nil
 }
 
-func (d *Dir) makeIn(parent *anchor.Dir, dev uint64, created bool) (*made, error) {
+// makeIn makes the directory in its parent; sibling is the parent's record when
+// we made that.
+func (d *Dir) makeIn(parent *anchor.Dir, sibling *record) (*made, error) {
 	if _, err := parent.Lstat(d.name); err == nil {
 		return nil, fmt.Errorf("something else lies there: %w", fs.ErrExist)
 	}
-	rec := d.record(dev)
-	if err := d.m.journal.put(rec); err != nil {
-		return nil, fmt.Errorf("journal: %w", err)
-	}
-	h, err := d.mark(parent, created)
+	i, err := parent.Stat()
 	if err != nil {
 		return nil, err
 	}
-	// A sweep in another container, where our pid means nothing, may have
-	// dropped the record in the moment before the directory was there.
-	if !d.m.journal.has(recordScratch, d.Path()) {
-		if err := d.m.journal.put(rec); err != nil {
+	rec := d.record(i.Dev)
+	if err := d.m.journal.put(rec); err != nil {
+		return nil, fmt.Errorf("journal: %w", err)
+	}
+	h, err := d.mark(parent, sibling != nil)
+	if err != nil {
+		return nil, err
+	}
+	// Another process that swept or cleaned in the moment before the directory
+	// was there may have dropped a record as naming nothing.
+	for _, r := range []*record{rec, sibling} {
+		if r == nil || d.m.journal.has(r.Kind, r.Path) {
+			continue
+		}
+		if err := d.m.journal.put(r); err != nil {
 			h.lock.Close()
 			h.dir.Close()
 			return nil, fmt.Errorf("journal: %w", err)
@@ -173,39 +186,30 @@ func (d *Dir) undo(parent *anchor.Dir) {
 }
 
 // openParent opens the directory that holds scratch directories and makes it
-// when it is missing; created tells whether we made it, now or before.
-func (d *Dir) openParent() (parent *anchor.Dir, dev uint64, created bool, err error) {
+// when it is missing. The record is nil when it is not one that we made.
+func (d *Dir) openParent() (*anchor.Dir, *record, error) {
 	base, err := anchor.OpenDir(d.place.base)
-	if err != nil {
-		return nil, 0, false, err
-	}
-	if d.place.sibling == "" {
-		i, err := base.Stat()
-		if err != nil {
-			base.Close()
-			return nil, 0, false, err
-		}
-		return base, i.Dev, false, nil
+	if err != nil || d.place.sibling == "" {
+		return base, nil, err
 	}
 	defer base.Close()
-	i, err := base.Stat()
-	if err != nil {
-		return nil, 0, false, err
-	}
-	parent, err = base.Walk(d.place.sibling)
+	parent, err := base.Walk(d.place.sibling)
 	if errors.Is(err, fs.ErrNotExist) {
-		parent, err = d.makeParent(base, i.Dev)
+		parent, err = d.makeParent(base)
 	}
 	if err != nil {
-		return nil, 0, false, err
+		return nil, nil, err
 	}
-	pi, err := parent.Stat()
+	i, err := parent.Stat()
 	if err != nil {
 		parent.Close()
-		return nil, 0, false, err
+		return nil, nil, err
 	}
-	r, rerr := d.m.journal.get(recordParent, d.place.parent())
-	return parent, i.Dev, rerr == nil && r.madeAs(pi), nil
+	r, err := d.m.journal.get(recordParent, d.place.parent())
+	if err != nil || !r.madeAs(i) {
+		r = nil
+	}
+	return parent, r, nil
 }
 
 // siblingMode is that of a sibling directory which we make. The sticky bit is
@@ -215,11 +219,8 @@ const siblingMode = 0o1755
 
 // makeParent makes the sibling directory. It is journaled before, and again
 // with its identity after.
-func (d *Dir) makeParent(base *anchor.Dir, dev uint64) (*anchor.Dir, error) {
-	r := &record{
-		Kind: recordParent, Path: d.place.parent(), CreatedAt: now(), owner: self(),
-		Base: d.place.base, Dev: dev,
-	}
+func (d *Dir) makeParent(base *anchor.Dir) (*anchor.Dir, error) {
+	r := &record{Kind: recordParent, Path: d.place.parent(), CreatedAt: now(), owner: self()}
 	if err := d.m.journal.put(r); err != nil {
 		return nil, fmt.Errorf("journal: %w", err)
 	}
@@ -265,7 +266,7 @@ func (r *record) madeAs(i anchor.Info) bool {
 func (d *Dir) record(dev uint64) *record {
 	return &record{
 		Kind: recordScratch, Path: d.Path(), Workspace: d.workspace, SessionID: d.session,
-		CreatedAt: now(), owner: self(), AutoClean: d.config.AutoClean, Base: d.place.base, Dev: dev,
+		CreatedAt: now(), owner: self(), AutoClean: d.config.AutoClean, Dev: dev,
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -117,12 +118,9 @@ func checkMarker(d *anchor.Dir, f *os.File) (*marker, error) {
 	if err != nil {
 		return nil, keep(KeptBadMarker, err, "the marker cannot be read")
 	}
-	m := new(marker)
-	if err := json.Unmarshal(b, m, json.RejectUnknownMembers(true)); err != nil {
-		return nil, keep(KeptBadMarker, err, "the marker cannot be read")
-	}
-	if m.Schema != markerSchema || m.Owner != markerOwner || m.SessionID == "" || m.Workspace == "" {
-		return nil, keep(KeptBadMarker, nil, "the marker is not one of ours")
+	m, err := decodeMarker(b)
+	if err != nil {
+		return nil, keep(KeptBadMarker, err, "the marker is not one of ours")
 	}
 	self, err := d.Stat()
 	if err != nil {
@@ -130,6 +128,24 @@ func checkMarker(d *anchor.Dir, f *os.File) (*marker, error) {
 	}
 	if !m.marks(self) {
 		return nil, keep(KeptMismatch, nil, "the marker names another directory (inode %d, here %d)", m.Ino, self.Ino)
+	}
+	return m, nil
+}
+
+func decodeMarker(b []byte) (*marker, error) {
+	m := new(marker)
+	if err := json.Unmarshal(b, m, json.RejectUnknownMembers(true)); err != nil {
+		return nil, err // and what was decoded so far is dropped
+	}
+	switch {
+	case m.Schema != markerSchema:
+		return nil, fmt.Errorf("schema %d", m.Schema)
+	case m.Owner != markerOwner:
+		return nil, fmt.Errorf("owner %q", m.Owner)
+	case m.SessionID == "":
+		return nil, errors.New("no session")
+	case !filepath.IsAbs(m.Workspace) || filepath.Clean(m.Workspace) != m.Workspace:
+		return nil, fmt.Errorf("workspace %q", m.Workspace)
 	}
 	return m, nil
 }
@@ -160,9 +176,8 @@ func newMarker(d *anchor.Dir, name string, m *marker, sync bool) (*os.File, erro
 }
 
 func fillMarker(d *anchor.Dir, f *os.File, m *marker, sync bool) error {
-	// A sweep may hold the lock for the moment in which it sees that the
-	// marker is empty.
-	if err := lockSoon(f); err != nil && !errors.Is(err, errNoLocks) {
+	// Nobody else locks a marker that cannot be read yet.
+	if err := tryLock(f); err != nil && !errors.Is(err, errNoLocks) {
 		return err
 	}
 	b, err := json.Marshal(m)
@@ -179,23 +194,6 @@ func fillMarker(d *anchor.Dir, f *os.File, m *marker, sync bool) error {
 		return err
 	}
 	return d.Sync()
-}
-
-// lockSoon tries for up to two seconds.
-func lockSoon(f *os.File) error {
-	err := tryLock(f)
-	if !errors.Is(err, errLocked) {
-		return err
-	}
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for range 400 {
-		<-tick.C
-		if err = tryLock(f); !errors.Is(err, errLocked) {
-			return err
-		}
-	}
-	return err
 }
 
 // replaceMarker writes a marker over the one in d, atomically and locked, as a
