@@ -43,6 +43,16 @@ func (f *Fence) Check(canonical string, access Access) *Denial {
 
 // CheckAs is Check with the spelling that the caller used, for the denial.
 func (f *Fence) CheckAs(canonical, requested string, access Access) *Denial {
+	return f.check(canonical, requested, access, false)
+}
+
+// CheckDirectory is CheckAs for what is known to be a directory: moving one
+// moves what may be protected somewhere in it.
+func (f *Fence) CheckDirectory(canonical, requested string, access Access) *Denial {
+	return f.check(canonical, requested, access, true)
+}
+
+func (f *Fence) check(canonical, requested string, access Access, directory bool) *Denial {
 	if f.policy.Mode == FullAccess {
 		return nil
 	}
@@ -71,7 +81,7 @@ func (f *Fence) CheckAs(canonical, requested string, access Access) *Denial {
 	}
 	switch m.kind {
 	case kindWritable:
-		if d := f.checkOnTheWay(canonical, requested, comps, access, m.root); d != nil {
+		if d := f.checkOnTheWay(canonical, requested, comps, access, m.root, directory); d != nil {
 			return d
 		}
 		return nil
@@ -114,27 +124,36 @@ func (f *Fence) decide(canonical string, comps []string) match {
 			}
 		}
 	}
-	if inner != nil && inner.guarded && len(f.protected) > 0 {
-		base := len(split(inner.path))
+	// By every root that covers the path, not only by the innermost: a root
+	// named below a protected name does not take the protection away. Scratch
+	// and caches do, wherever they lie.
+	for i := range f.writable {
+		r := &f.writable[i]
+		if !inner.holds() || !r.guarded || len(f.protected) == 0 || !covers(r.path, canonical) {
+			continue
+		}
+		base := len(split(r.path))
 		rel := foldAll(comps[base:])
 		for i := range f.protected {
 			if n := f.protected[i].covers(rel); n > 0 {
-				m.offer(match{kind: kindProtected, depth: base + n, source: f.protected[i].source, root: *inner, pat: &f.protected[i]})
+				m.offer(match{kind: kindProtected, depth: base + n, source: f.protected[i].source, root: *r, pat: &f.protected[i]})
 			}
 		}
 	}
-	var folded []string
+	folded := foldAll(comps)
+	for _, o := range f.own {
+		if componentsCover(o, folded) {
+			return match{kind: kindHidden, depth: len(comps), source: "mode"} // no entry shows these
+		}
+	}
 	for i := range f.hidden {
 		h := &f.hidden[i]
 		if h.pat != nil {
-			if folded == nil {
-				folded = foldAll(comps)
-			}
 			if n := h.pat.covers(folded); n > 0 {
 				m.offer(match{kind: kindHidden, depth: n, source: h.source})
 			}
-		} else if covers(h.path, canonical) {
-			m.offer(match{kind: kindHidden, depth: len(split(h.path)), source: h.source})
+		} else if componentsCover(h.comps, folded) {
+			m.offer(match{kind: kindHidden, depth: len(h.comps), source: h.source})
 		}
 	}
 	// A session's own scratch is its own although a pattern hides the scratch of
@@ -154,27 +173,52 @@ func (f *Fence) decide(canonical string, comps []string) match {
 	return m
 }
 
+// holds: there is a root, and protections apply in it.
+func (r *root) holds() bool { return r != nil && r.guarded }
+
 // checkOnTheWay refuses what would move a protected path away or put another
 // one in its place, although the path itself is free: `.git` may be made as a
 // directory and emptied, but not renamed, replaced or made as a link or file.
-func (f *Fence) checkOnTheWay(canonical, requested string, comps []string, access Access, in root) *Denial {
+func (f *Fence) checkOnTheWay(canonical, requested string, comps []string, access Access, in root, directory bool) *Denial {
 	base := len(split(in.path))
 	if len(comps) == base && (access == Rename || access == Delete) {
 		// The root itself: its parent is not ours to change.
-		return f.deny(canonical, requested, access, RuleOutside, in.source)
-	}
-	if !in.guarded {
-		return nil
+		d := f.deny(canonical, requested, access, RuleOutside, in.source)
+		d.Grant, d.Hint = nil, "a root itself cannot be moved or removed, only what is in it"
+		return d
 	}
 	switch access {
-	case Rename, Create, Link, Bind, Write:
+	case Rename:
+		if d := f.checkHiddenBelow(canonical, requested, comps); d != nil {
+			return d
+		}
+	case Create, Link, Bind, Write:
 	default:
 		return nil
 	}
-	rel := foldAll(comps[base:])
-	for i := range f.protected {
-		if f.protected[i].leadsTo(rel) {
-			return f.deny(canonical, requested, access, RuleProtected, f.protected[i].source)
+	for i := range f.writable {
+		r := &f.writable[i]
+		if !in.guarded || !r.guarded || len(f.protected) == 0 || !covers(r.path, canonical) {
+			continue
+		}
+		rel := foldAll(comps[len(split(r.path)):])
+		for i := range f.protected {
+			if f.protected[i].leadsTo(rel, directory) {
+				return f.deny(canonical, requested, access, RuleProtected, f.protected[i].source)
+			}
+		}
+	}
+	return nil
+}
+
+// checkHiddenBelow refuses to move a directory that has a hidden path in it: the
+// path would get another name and come into sight.
+func (f *Fence) checkHiddenBelow(canonical, requested string, comps []string) *Denial {
+	folded := foldAll(comps)
+	for i := range f.hidden {
+		h := &f.hidden[i]
+		if h.pat != nil && h.pat.begins(folded) || h.pat == nil && componentsCover(folded, h.comps) {
+			return f.deny(canonical, requested, Rename, RuleHidden, h.source)
 		}
 	}
 	return nil

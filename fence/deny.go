@@ -55,13 +55,21 @@ var systemDirs = []string{"/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/p
 // smallestGrant is the path itself for changes of an existing file's content
 // or metadata, else the directory whose entries change.
 func (f *Fence) smallestGrant(canonical string, access Access) *Grant {
-	if !absolutePath(canonical) || strings.IndexByte(canonical, 0) >= 0 {
+	if !absolutePath(canonical) || strings.IndexByte(canonical, 0) >= 0 || filepath.Clean(canonical) != canonical {
 		return nil
+	}
+	for _, v := range f.visible {
+		if covers(v.path, canonical) {
+			return nil // a root above would not decide, the exception below a hidden path does
+		}
 	}
 	p, a := canonical, Write
 	switch access {
 	case Create, Delete, Rename, Link, Mkdir, Bind:
 		p = filepath.Dir(canonical)
+	}
+	if p == "/tmp" || p == "/var/tmp" {
+		return nil // they are everybody's; TMPDIR is what helps
 	}
 	for _, s := range systemDirs {
 		if covers(s, p) {

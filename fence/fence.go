@@ -1,6 +1,8 @@
 package fence
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"sort"
 	"strings"
@@ -15,9 +17,12 @@ type root struct {
 	guarded bool
 }
 
-// hidden is a compiled hidden entry: pat is set when the path has globs.
+// hidden is a compiled hidden entry: pat is set when the path has globs, comps
+// (folded) otherwise. Names are compared folded: where they fold, ~/.SSH is
+// ~/.ssh, and where they do not, nobody misses it (P09).
 type hidden struct {
 	path   string
+	comps  []string
 	pat    *pattern
 	source string
 }
@@ -34,7 +39,8 @@ type Fence struct {
 	protected []pattern
 	hidden    []hidden
 	visible   []root
-	readable  []root // nil: everything
+	readable  []root     // nil: everything
+	own       [][]string // folded components of Wattle's own places
 	devices   map[string]Device
 	sockets   []root
 	// skipped are entries that could not be used, for the report.
@@ -117,19 +123,60 @@ func (f *Fence) addHidden() error {
 			return &PolicyError{Code: CodePolicyInvalid, Path: h.Path, Msg: "a hidden path must be absolute"}
 		}
 		if strings.ContainsAny(h.Path, "*?[") {
-			pat, err := newPattern(h.Path, nil, h.Source)
+			if _, err := newPattern(h.Path, nil, h.Source); err != nil {
+				return err // before anything in it is resolved
+			}
+			at := canonicalGlob(h.Path)
+			pat, err := newPattern(at, nil, h.Source)
 			if err != nil {
 				return err
 			}
-			f.hidden = append(f.hidden, hidden{path: h.Path, pat: &pat, source: h.Source})
+			f.hidden = append(f.hidden, hidden{path: at, pat: &pat, source: h.Source})
 			continue
 		}
-		f.hidden = append(f.hidden, hidden{path: cleanCanonical(h.Path), source: h.Source})
+		f.hide(h.Path, h.Source)
 	}
 	for _, o := range f.policy.Own {
-		f.hidden = append(f.hidden, hidden{path: cleanCanonical(o), source: "mode"})
+		f.own = append(f.own, f.hide(o, "mode"))
 	}
 	return nil
+}
+
+func (f *Fence) hide(path, source string) (folded []string) {
+	c := cleanCanonical(path)
+	folded = foldAll(split(filepath.ToSlash(c)))
+	f.hidden = append(f.hidden, hidden{path: c, comps: folded, source: source})
+	return folded
+}
+
+// canonicalGlob resolves the part of a path before its first glob: it is a
+// place like any other and may lead through links.
+func canonicalGlob(p string) string {
+	parts := strings.Split(p, "/")
+	for i, c := range parts {
+		if strings.ContainsAny(c, "*?[") {
+			dir := strings.Join(parts[:i], "/")
+			if dir == "" {
+				return p
+			}
+			// A canonical path may hold what looks like a glob.
+			return escapeGlob.Replace(filepath.ToSlash(cleanCanonical(unescapeGlob(dir)))) + "/" + strings.Join(parts[i:], "/")
+		}
+	}
+	return p
+}
+
+var escapeGlob = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
+
+func unescapeGlob(p string) string {
+	var b strings.Builder
+	for i := 0; i < len(p); i++ {
+		if p[i] == 92 && i+1 < len(p) { // a backslash
+			i++
+		}
+		b.WriteByte(p[i])
+	}
+	return b.String()
 }
 
 func (f *Fence) addWritable() error {
@@ -176,6 +223,11 @@ func (f *Fence) addRoot(e Entry, guarded, open, must bool) error {
 		}
 		f.skipped = append(f.skipped, Skipped{Path: e.Path, Errno: errnoName(err, "ENOENT")})
 		return nil
+	}
+	if must {
+		if fi, err := os.Stat(r.Path); err == nil && !fi.IsDir() {
+			return &PolicyError{Code: CodePolicyInvalid, Path: e.Path, Msg: "the workspace is not a directory"}
+		}
 	}
 	if !r.Exists && guarded {
 		f.skipped = append(f.skipped, Skipped{Path: e.Path, Errno: "ENOENT"})
@@ -234,6 +286,17 @@ func covers(root, p string) bool {
 		return strings.HasPrefix(p, "/")
 	}
 	return len(p) >= len(root) && p[:len(root)] == root && (len(p) == len(root) || isSeparator(p[len(root)]))
+}
+
+// componentsCover is covers for folded components.
+func componentsCover(root, p []string) bool {
+	return len(p) >= len(root) && slices.Equal(root, p[:len(root)])
+}
+
+// ours tells whether a canonical path is or lies in one of Wattle's own places.
+func (f *Fence) ours(canonical string) bool {
+	folded := foldAll(split(filepath.ToSlash(canonical)))
+	return slices.ContainsFunc(f.own, func(o []string) bool { return componentsCover(o, folded) })
 }
 
 // Mode of the fence.

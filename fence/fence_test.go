@@ -20,10 +20,7 @@ type world struct {
 
 func newWorld(t testing.TB) world {
 	t.Helper()
-	base, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	base := freshDir(t)
 	h := filepath.Join(base, "home")
 	w := world{
 		base: base, home: h, ws: h + "/dev/ws", evil: h + "/dev/ws-evil", out: base + "/out",
@@ -42,6 +39,30 @@ func newWorld(t testing.TB) world {
 		mustFile(t, f)
 	}
 	return w
+}
+
+// freshDir is not below a system temporary directory: those have rules of
+// their own.
+func freshDir(t testing.TB) string {
+	t.Helper()
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustDir(t, cache)
+	dir, err := os.MkdirTemp(cache, "wattle-fence-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 func mustDir(t testing.TB, path string) {

@@ -204,7 +204,9 @@ func (f *Fence) grantReadable(r *Ruleset) {
 			f.grantAround(r, root.path)
 		}
 		for _, v := range f.visible {
-			r.grant(v.path, readDir, false)
+			if !f.ours(v.path) {
+				r.grant(v.path, readDir, false)
+			}
 		}
 		return
 	}
@@ -247,7 +249,7 @@ func (f *Fence) grantAround(r *Ruleset, dir string) {
 
 func (f *Fence) grantVisibleBelow(r *Ruleset, dir string) {
 	for _, v := range f.visible {
-		if covers(dir, v.path) {
+		if covers(dir, v.path) && !f.ours(v.path) {
 			if _, err := os.Lstat(v.path); err == nil {
 				r.grant(v.path, readDir, false)
 			}
@@ -270,27 +272,23 @@ func (f *Fence) hiddenBelow(dir string) below {
 	if sc := f.policy.Scratch; sc != "" && covers(sc, dir) {
 		return belowNothing // a session's own scratch is never hidden from it
 	}
-	comps := split(dir)
 	b := belowNothing
-	var folded []string
+	folded := foldAll(split(dir))
 	for i := range f.hidden {
 		h := &f.hidden[i]
-		if h.pat == nil {
-			if covers(h.path, dir) {
+		if h.pat != nil {
+			if h.pat.covers(folded) > 0 {
 				return belowSelf
 			}
-			if covers(dir, h.path) {
+			if h.pat.begins(folded) {
 				b = belowSome
 			}
 			continue
 		}
-		if folded == nil {
-			folded = foldAll(comps)
-		}
-		if h.pat.covers(folded) > 0 {
+		if componentsCover(h.comps, folded) {
 			return belowSelf
 		}
-		if !h.pat.anyDepth() && len(folded) < len(h.pat.segs) && matchWhole(h.pat.segs[:len(folded)], folded) {
+		if componentsCover(folded, h.comps) {
 			b = belowSome
 		}
 	}

@@ -33,31 +33,89 @@ func newPattern(match string, notUnder []string, source string) (pattern, error)
 }
 
 // covers returns how many leading components of comps the pattern needs to
-// match whole: 0 if it does not match any prefix. The longest match counts,
-// since the most specific entry decides.
+// match whole: 0 if it does not match any prefix. The longest match that is
+// not excepted counts, since the most specific entry decides.
 func (p *pattern) covers(comps []string) int {
-	n := matchPrefix(p.segs, comps)
-	if n > 0 && p.excepted(comps[:n]) {
-		return 0
+	var buf [stackReach]bool
+	at := p.reach(comps, buf[:0], nil)
+	first := p.firstException(comps)
+	for n := min(len(comps), first); n > 0; n-- {
+		if at[n] {
+			return n
+		}
 	}
-	return n
+	return 0
 }
 
 // leadsTo tells whether comps, all of them, are a proper beginning of what the
 // pattern matches: the path is an ancestor of a protected one, existing or not.
-// Only the literal part after the last ** counts as being "on the way": for
-// `**/.git/hooks` that is `….git`, not every directory.
-func (p *pattern) leadsTo(comps []string) bool {
-	for i := len(p.segs) - 1; i > 0; i-- {
-		head := p.segs[:i]
-		if allWild(head) {
-			break
+// Only the part after the last ** counts as being on the way: for
+// `**/.git/hooks` that is `….git`, not every directory. Where a beginning ends
+// in **, as in `**/.git/modules/*/**/hooks`, every directory below may be one
+// and no file is: what is not known to be a directory counts only where the **
+// stands for nothing.
+func (p *pattern) leadsTo(comps []string, directory bool) bool {
+	if p.firstException(comps) < len(comps) {
+		return false
+	}
+	var buf [stackReach]bool
+	found := false
+	p.reach(comps, buf[:0], func(i int, at []bool) {
+		if found || i == 0 || i == len(p.segs) || allWild(p.segs[:i]) {
+			return
 		}
-		if matchWhole(head, comps) && !p.excepted(comps) {
-			return true
+		if p.segs[i-1] != "**" {
+			found = at[len(comps)]
+			return
+		}
+		// at holds for every number of components from where ** began.
+		found = at[len(comps)] && (directory || !at[max(len(comps)-1, 0)])
+	})
+	return found
+}
+
+// stackReach is how many components a path can have before reach allocates.
+const stackReach = 48
+
+// reach runs the pattern over comps in one pass and tells after how many
+// components it can have been matched whole. each is called after every number
+// of segments with the same for that beginning. The cost is the product of both
+// lengths, whatever the pattern: a path is what an attacker chooses.
+func (p *pattern) reach(comps []string, buf []bool, each func(i int, at []bool)) []bool {
+	n := len(comps) + 1
+	at := append(buf, make([]bool, n)...)
+	at[0] = true
+	for i, s := range p.segs {
+		if each != nil {
+			each(i, at)
+		}
+		if s == "**" {
+			for j := 1; j < n; j++ {
+				at[j] = at[j] || at[j-1]
+			}
+			continue
+		}
+		for j := n - 1; j > 0; j-- {
+			at[j] = at[j-1] && matchOne(s, comps[j-1])
+		}
+		at[0] = false
+	}
+	return at
+}
+
+// begins tells whether comps are the beginning of what a pattern of fixed depth
+// matches.
+func (p *pattern) begins(comps []string) bool {
+	return len(comps) < len(p.segs) && !p.anyDepth() && matchAll(p.segs[:len(comps)], comps)
+}
+
+func matchAll(segs, comps []string) bool {
+	for i := range segs {
+		if !matchOne(segs[i], comps[i]) {
+			return false
 		}
 	}
-	return false
+	return true
 }
 
 func allWild(segs []string) bool {
@@ -69,44 +127,17 @@ func allWild(segs []string) bool {
 	return true
 }
 
-func (p *pattern) excepted(comps []string) bool {
-	for _, n := range p.notUnder {
-		for _, c := range comps {
+// firstException is how many components come before the first one that takes
+// everything below it out of the pattern; len(comps) when none does.
+func (p *pattern) firstException(comps []string) int {
+	for i, c := range comps {
+		for _, n := range p.notUnder {
 			if c == n {
-				return true
+				return i
 			}
 		}
 	}
-	return false
-}
-
-func matchPrefix(segs, comps []string) int {
-	best := 0
-	for n := len(comps); n > 0; n-- {
-		if matchWhole(segs, comps[:n]) {
-			best = n
-			break
-		}
-	}
-	return best
-}
-
-func matchWhole(segs, comps []string) bool {
-	for len(segs) > 0 {
-		if segs[0] == "**" {
-			for i := 0; i <= len(comps); i++ {
-				if matchWhole(segs[1:], comps[i:]) {
-					return true
-				}
-			}
-			return false
-		}
-		if len(comps) == 0 || !matchOne(segs[0], comps[0]) {
-			return false
-		}
-		segs, comps = segs[1:], comps[1:]
-	}
-	return len(comps) == 0
+	return len(comps)
 }
 
 func matchOne(glob, name string) bool {

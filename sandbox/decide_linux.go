@@ -213,6 +213,14 @@ func (s *supervisor) rename(n *notify.Notif, c *fence.Call) verdict {
 	if v := s.check(to, newPath, fence.Rename); v.errno != 0 {
 		return v
 	}
+	if from.isDir() || flags&exchange != 0 && to.isDir() {
+		if v := s.checkMove(from, oldPath); v.errno != 0 {
+			return v
+		}
+		if v := s.checkMove(to, newPath); v.errno != 0 {
+			return v
+		}
+	}
 	if s.looser(from, to.path) || flags&exchange != 0 && s.looser(to, from.path) {
 		// The answer makes the mover copy it, and each file is judged by its name.
 		return refuse(unix.EXDEV)

@@ -30,7 +30,7 @@ type Process struct {
 	denials     *denialLog
 	tree        *tree
 	started     time.Time
-	temp        *temp    // of a read-only command; nil for others
+	temp        *Temp    // of a read-only command; nil for others
 	master      *os.File // of the command's own terminal; nil without one
 
 	// events serialises the observer; taken before nothing else but inside
@@ -270,7 +270,7 @@ func (p *Process) run(r *Runner, readers []reader) {
 		p.drain(readers, &wg, false)
 	}
 	if p.temp != nil {
-		p.temp.remove()
+		p.temp.Remove()
 	}
 	close(p.over)
 }

@@ -63,16 +63,16 @@ func (r *Runner) start(p *Process) (readers []reader, err error) {
 	mark := ""
 	fenced := f.Mode().Fenced()
 	if f.Mode() == fence.ReadOnly && r.opts.TempRoot != "" {
-		d, err := makeTemp(r.opts.TempRoot)
+		d, err := MakeTemp(r.opts.TempRoot)
 		if err != nil {
 			return nil, &Error{Code: CodeUnavailable, Op: "start command", Err: fmt.Errorf("make its temporary directory: %w", err)}
 		}
-		undo = append(undo, d.remove)
+		undo = append(undo, d.Remove)
 		p.temp, tmp = d, d.path
 		f = f.WithTemp(d.path)
 	}
 	env := Environment(f, spec.Caller, spec.SetEnv, tmp)
-	if !fenced || r.kernel.LandlockABI < 6 {
+	if !fenced || !r.kernel.Scopes() {
 		mark = newMark()
 		env = append(env, mark)
 	}

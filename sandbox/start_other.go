@@ -131,10 +131,6 @@ func (p *Process) Resize(TTY) error {
 	return &Error{Code: CodeInvalid, Op: "resize terminal", Err: errors.New("the command has no terminal of its own")}
 }
 
-type temp struct{}
-
-func (*temp) remove() {}
-
 type runnerSys struct{}
 
 func (runnerSys) init(*Runner) {}

@@ -148,14 +148,24 @@ func (s *supervisor) record(n *notify.Notif, v verdict) {
 // check asks the fence about a place, by name and then by identity: a bind
 // mount or another case of a writable root is that root.
 func (s *supervisor) check(p place, requested string, access fence.Access) verdict {
+	return s.checkWith(p, requested, access, s.fence.CheckAs)
+}
+
+// checkMove is check for a name that a directory leaves or gets: with it goes
+// what may be protected somewhere in it.
+func (s *supervisor) checkMove(p place, requested string) verdict {
+	return s.checkWith(p, requested, fence.Rename, s.fence.CheckDirectory)
+}
+
+func (s *supervisor) checkWith(p place, requested string, access fence.Access, ask func(canonical, requested string, access fence.Access) *fence.Denial) verdict {
 	path := strings.TrimSuffix(p.path, " (deleted)")
-	d := s.fence.CheckAs(path, requested, access)
+	d := ask(path, requested, access)
 	if d == nil {
 		return goOn
 	}
 	if d.Rule == fence.RuleOutside {
 		if alias := s.fence.Unalias(path); alias != path {
-			if d = s.fence.CheckAs(alias, requested, access); d == nil {
+			if d = ask(alias, requested, access); d == nil {
 				return goOn
 			}
 		}

@@ -1,3 +1,5 @@
+//go:build !windows
+
 package sandbox
 
 import (
@@ -16,22 +18,24 @@ import (
 // tempPrefix marks private temporary directories of read-only commands.
 const tempPrefix = "cmd-"
 
-// temp is a private directory of one command. It is locked while it lives, so
-// that a sweep by another process knows.
-type temp struct {
+// Temp is a private temporary directory: of one command in read-only, or of a
+// session that can have no scratch. It is locked while it lives, so that a
+// sweep by another process leaves it alone; what a dead process left is removed
+// by the next [NewRunner] with the same root.
+type Temp struct {
 	root, name, path string
 	lock             *os.File
 }
 
-// makeTemp makes a directory 0700 below root and locks it.
-func makeTemp(root string) (*temp, error) {
+// MakeTemp makes a directory 0700 below root, which exists, and locks it.
+func MakeTemp(root string) (*Temp, error) {
 	dir, err := anchor.OpenDir(root)
 	if err != nil {
 		return nil, err
 	}
 	defer dir.Close()
 	for range 8 {
-		t := &temp{root: root, name: tempPrefix + strings.ToLower(rand.Text()[:16])}
+		t := &Temp{root: root, name: tempPrefix + strings.ToLower(rand.Text()[:16])}
 		t.path = filepath.Join(root, t.name)
 		if err := dir.Mkdir(t.name, 0o700); err != nil {
 			return nil, err
@@ -63,8 +67,11 @@ func lockTemp(dir *anchor.Dir, name string) (*os.File, error) {
 	return f, nil
 }
 
-// remove deletes the directory and what is in it.
-func (t *temp) remove() {
+// Path is where it is, canonical if root was.
+func (t *Temp) Path() string { return t.path }
+
+// Remove deletes the directory and what is in it. Call it once.
+func (t *Temp) Remove() {
 	dir, err := anchor.OpenDir(t.root)
 	if err == nil {
 		_, _, _ = dir.RemoveTree(context.Background(), t.name, anchor.RemoveOptions{})
