@@ -66,12 +66,13 @@ func basis(read content) *string {
 // basisOf is the basis of a file that was replaced in another state than the
 // one seen before. The publication has begun: nothing cancels it.
 func (w *writing) basisOf(p *pinned.File) *string {
-	if !w.wantsBasis(p.Info.Size) {
+	now, err := p.Stat()
+	if err != nil || !w.wantsBasis(now.Size) {
 		return nil
 	}
 	sure := *w.call
 	sure.ctx = context.WithoutCancel(w.ctx)
-	read, err := sure.read(p, reading{keep: p.Info.Size})
+	read, err := sure.read(p, reading{keep: now.Size})
 	if err != nil {
 		return nil
 	}

@@ -63,5 +63,5 @@ func (c *call) reach(key string, use func(spot) error) error {
 // leadsNowhere tells whether the link at a canonical path has no target now.
 func (c *call) leadsNowhere(path string) bool {
 	r, err := fence.Canonical(path)
-	return err != nil || !r.Exists
+	return err == nil && !r.Exists || err != nil && nowhere(err)
 }

@@ -143,14 +143,15 @@ func (c *call) unchanged(dir *anchor.Dir, name string, want expected) error {
 func (c *call) settleExchange(s *staged, a aim, want expected, out *replaced, look func(*pinned.File)) error {
 	sure := *c
 	sure.ctx = context.WithoutCancel(c.ctx)
-	old, err := pinned.Pin(s.dir, s.name)
+	old, err := sure.cameOut(s, want)
 	if err != nil {
 		return sure.putBack(s, a, err)
 	}
-	defer old.Close()
-	same := old.Info.SameFile(want.info) && old.Info.Size == want.info.Size && old.Info.Mtime == want.info.Mtime
+	defer old.close()
+	i := old.info
+	same := i.SameFile(want.info) && i.Size == want.info.Size && i.Mtime == want.info.Mtime
 	switch {
-	case !old.Info.IsRegular():
+	case !i.IsRegular():
 		return sure.putBack(s, a, errMoved{err: errChanged})
 	case want.strict && !same:
 		return sure.putBack(s, a, errMoved{err: errChanged, code: CodeStaleVersion})
@@ -159,33 +160,62 @@ func (c *call) settleExchange(s *staged, a aim, want expected, out *replaced, lo
 			return sure.putBack(s, a, err)
 		}
 	case !same && look != nil:
-		look(old)
+		look(old.p)
 	}
-	if i := old.Info; i.Perm() != want.info.Perm() || i.UID != want.info.UID || i.GID != want.info.GID {
+	if i.Perm() != want.info.Perm() || i.UID != want.info.UID || i.GID != want.info.GID {
 		// The mode at publication is the current one (decision D5).
-		if lost, err := old.Carry(s.f); err == nil {
+		if lost, err := old.p.Carry(s.f); err == nil {
 			out.lost = lost
 		}
 	}
-	out.links = others(old.Info.Nlink)
+	out.links = others(i.Nlink)
 	_ = s.dir.Unlink(s.name)
 	s.name = ""
 	return nil
 }
 
+// cameOut is the file that an exchange brought out. p is the one that was
+// expected, when it is that.
+type cameOut struct {
+	info anchor.Info
+	p    *pinned.File
+	own  bool // p was pinned for this
+}
+
+func (o cameOut) close() {
+	if o.own {
+		o.p.Close()
+	}
+}
+
+func (c *call) cameOut(s *staged, want expected) (cameOut, error) {
+	info, err := pinned.Look(s.dir, s.name)
+	if err != nil {
+		return cameOut{}, err
+	}
+	if info.SameFile(want.info) {
+		return cameOut{info: info, p: want.p}, nil
+	}
+	p, err := pinned.Pin(s.dir, s.name)
+	if err != nil {
+		return cameOut{}, err
+	}
+	return cameOut{info: p.Info, p: p, own: true}, nil
+}
+
 // sameContent compares what came out with what the guard was about. The
 // exchange itself changed ctime, so a writer that restores mtime shows only
 // here.
-func (c *call) sameContent(old *pinned.File, want expected) error {
+func (c *call) sameContent(old cameOut, want expected) error {
 	if !want.hashed {
 		return nil
 	}
-	young := stampOf(c.clock, old.Info)
+	young := stampOf(c.clock, old.info)
 	young.ctime = young.mtime
-	if old.Info.Size > verifyBytes && !racy(c.clock, c.clock.Now(), young) {
+	if old.info.Size > verifyBytes && !racy(c.clock, c.clock.Now(), young) {
 		return nil
 	}
-	r, err := c.read(old, reading{keep: 0, toEnd: true})
+	r, err := c.read(old.p, reading{keep: 0, toEnd: true})
 	if err != nil {
 		return err
 	}
@@ -197,16 +227,18 @@ func (c *call) sameContent(old *pinned.File, want expected) error {
 
 // putBack exchanges until the youngest file of others is in place again, and
 // returns cause. Each exchange brings out what lies at the target now: when
-// that is what was put there last, nobody came in between and the rest is
-// older; otherwise somebody has replaced the target since, and what came out
-// must go back in.
+// that is the file that was put there last, nobody came in between and the rest
+// is older; otherwise somebody has replaced the target since, and what came out
+// must go back in. Files are told apart by identity, so each is pinned: its
+// inode number cannot become that of another one meanwhile.
 func (c *call) putBack(s *staged, a aim, cause error) error {
 	last := s.info // what lies at the target, as far as we know
 	for range 64 {
-		put, err := s.dir.Lstat(s.name)
+		put, err := pinned.Pin(s.dir, s.name)
 		if err != nil {
 			return c.stuck(s, err)
 		}
+		defer put.Close()
 		err = s.dir.Rename(s.name, s.dir, a.name, anchor.Exchange)
 		if absent(err) {
 			// Somebody removed the target: what we hold was removed with it.
@@ -222,7 +254,7 @@ func (c *call) putBack(s *staged, a aim, cause error) error {
 		if out.SameFile(last) {
 			return cause
 		}
-		last = put
+		last = put.Info
 	}
 	return c.stuck(s, syscall.EBUSY)
 }

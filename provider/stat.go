@@ -154,26 +154,28 @@ func (d described) waitable() bool {
 }
 
 // settle waits until a change would be stamped with a time that differs from
-// those in s by more than two ticks: three ticks after the youngest.
+// those in s by more than two ticks. The clock moves in ticks too, so it is
+// asked again; a clock that stands still is given up after a few.
 func (c *call) settle(s stamp) error {
 	tick := c.clock.Tick()
-	now := c.clock.Now()
-	last := int64(0)
-	for _, t := range []int64{s.mtime, s.ctime} {
-		if near(now, t, int64(2*tick)) {
-			last = max(last, t)
+	for range 4 {
+		last := int64(0)
+		now := c.clock.Now()
+		for _, t := range []int64{s.mtime, s.ctime} {
+			if near(now, t, int64(2*tick)) {
+				last = max(last, t)
+			}
+		}
+		if last == 0 {
+			return nil
+		}
+		t := time.NewTimer(min(time.Duration(last-now)+3*tick, 5*tick))
+		select {
+		case <-t.C:
+		case <-c.ctx.Done():
+			t.Stop()
+			return c.alive()
 		}
 	}
-	wait := min(time.Duration(last-now)+3*tick, 5*tick)
-	if last == 0 || wait <= 0 {
-		return nil
-	}
-	t := time.NewTimer(wait)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-c.ctx.Done():
-		return c.alive()
-	}
+	return nil
 }

@@ -1,0 +1,29 @@
+//go:build unix
+
+package providertest
+
+import (
+	"testing"
+
+	"github.com/wattle-dev/wattle/provider"
+)
+
+// Make gives a provider for one test. Its directory for relative paths does
+// not matter.
+type Make func(t *testing.T) provider.Provider
+
+// Run holds an implementation to the whole contract.
+func Run(t *testing.T, mk Make) {
+	t.Run("resolve", func(t *testing.T) { testResolve(t, mk) })
+	t.Run("look", func(t *testing.T) { testLook(t, mk) })
+	t.Run("listDir", func(t *testing.T) { testListDir(t, mk) })
+	t.Run("readText", func(t *testing.T) { testReadText(t, mk) })
+	t.Run("writeText", func(t *testing.T) { testWriteText(t, mk) })
+	t.Run("writeOutcome", func(t *testing.T) { testWriteOutcome(t, mk) })
+	t.Run("editText", func(t *testing.T) { testEditText(t, mk) })
+	t.Run("fence", func(t *testing.T) { testFence(t, mk) })
+	t.Run("version", func(t *testing.T) { testVersion(t, mk) })
+	t.Run("together", func(t *testing.T) { testTogether(t, mk) })
+	t.Run("cancel", func(t *testing.T) { testCancel(t, mk) })
+	t.Run("pure", func(t *testing.T) { testPure(t, mk) })
+}

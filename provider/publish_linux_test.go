@@ -1,0 +1,459 @@
+package provider_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/wattle-dev/wattle/fence"
+	"github.com/wattle-dev/wattle/provider"
+)
+
+// place is a workspace W and a directory O beside it.
+type place struct {
+	t    *testing.T
+	l    *provider.Local
+	f    *fence.Fence
+	W, O string
+}
+
+func newPlace(t *testing.T, base string, c provider.Config) *place {
+	t.Helper()
+	if base == "" {
+		base = t.TempDir()
+	}
+	p := &place{t: t, W: base + "/ws", O: base + "/out"}
+	must(t, os.Mkdir(p.W, 0o755))
+	must(t, os.Mkdir(p.O, 0o755))
+	var err error
+	p.f, err = fence.New(fence.Policy{Mode: fence.WorkspaceWrite, Workspace: p.W})
+	must(t, err)
+	c.Cwd = p.W
+	p.l, err = provider.NewLocal(c)
+	must(t, err)
+	return p
+}
+
+func (p *place) target(name string) provider.Target {
+	p.t.Helper()
+	t, err := p.l.Resolve(p.t.Context(), p.f, name, provider.ResolveOptions{})
+	must(p.t, err)
+	return t
+}
+
+func (p *place) put(name, content string) string {
+	p.t.Helper()
+	path := filepath.Join(p.W, name)
+	must(p.t, os.WriteFile(path, []byte(content), 0o644))
+	must(p.t, os.Chmod(path, 0o644))
+	return path
+}
+
+func (p *place) get(name string) string {
+	b, err := os.ReadFile(filepath.Join(p.W, name))
+	if err != nil {
+		return "error: " + err.Error()
+	}
+	return string(b)
+}
+
+// only fails when the workspace holds other names than these.
+func (p *place) only(names ...string) {
+	p.t.Helper()
+	es, err := os.ReadDir(p.W)
+	must(p.t, err)
+	var got []string
+	for _, e := range es {
+		got = append(got, e.Name())
+	}
+	slices.Sort(names)
+	if !slices.Equal(got, names) {
+		p.t.Errorf("names %q, want %q", got, names)
+	}
+}
+
+func code(t *testing.T, err error, want provider.Code) {
+	t.Helper()
+	if got := provider.CodeOf(err); got != want || (err == nil) != (want == "") {
+		t.Errorf("code %q, want %q: %v", got, want, err)
+	}
+}
+
+func ifVersion(v provider.Version) provider.WriteOptions {
+	return provider.WriteOptions{Expected: &provider.WriteIntent{Kind: provider.ReplaceIfVersion, Version: v}}
+}
+
+// Somebody else acts at a named point inside an operation (E7, and rows of
+// fs-contract section 11).
+func TestForeignChangeDuringReplacement(t *testing.T) {
+	const text = "one two\n"
+	swap := func(p *place, kind string) {
+		f := p.W + "/f"
+		switch kind {
+		case "other content":
+			must(t, os.WriteFile(f, []byte("foreign two and more\n"), 0o644))
+		case "same size, restored mtime":
+			fi, err := os.Stat(f)
+			must(t, err)
+			must(t, os.WriteFile(f, []byte("ONE two\n"), 0o644))
+			must(t, os.Chtimes(f, fi.ModTime(), fi.ModTime()))
+		case "renamed over":
+			must(t, os.WriteFile(p.O+"/n", []byte("renamed two\n"), 0o644))
+			must(t, os.Rename(p.O+"/n", f))
+		case "renamed over, equal bytes":
+			must(t, os.WriteFile(p.O+"/n", []byte(text), 0o644))
+			must(t, os.Rename(p.O+"/n", f))
+		case "removed":
+			must(t, os.Remove(f))
+		case "directory":
+			must(t, os.Remove(f))
+			must(t, os.Mkdir(f, 0o755))
+		case "link out":
+			must(t, os.Remove(f))
+			must(t, os.Symlink(p.O+"/victim", f))
+		case "dangling link":
+			must(t, os.Remove(f))
+			must(t, os.Symlink("none", f))
+		case "FIFO":
+			must(t, os.Remove(f))
+			must(t, syscall.Mkfifo(f, 0o644))
+		case "chmod":
+			must(t, os.Chmod(f, 0o751))
+		default:
+			t.Fatal(kind)
+		}
+	}
+	// What each kind leads to for the operations: a code and the file's
+	// content afterwards; "" stands for "no regular file there".
+	type result struct {
+		code provider.Code
+		file string
+	}
+	const stale, denied, notReg = provider.CodeStaleVersion, provider.CodeSandboxDenied, provider.CodeNotRegularFile
+	kinds := []struct {
+		name                            string
+		guarded, plain, edit, plainEdit result
+	}{
+		{"other content", result{stale, "foreign two and more\n"}, result{"", "mine"}, result{stale, "foreign two and more\n"}, result{"", "foreign 2 and more\n"}},
+		{"same size, restored mtime", result{stale, "ONE two\n"}, result{"", "mine"}, result{stale, "ONE two\n"}, result{"", "ONE 2\n"}},
+		{"renamed over", result{stale, "renamed two\n"}, result{"", "mine"}, result{stale, "renamed two\n"}, result{"", "renamed 2\n"}},
+		{"renamed over, equal bytes", result{"", "mine"}, result{"", "mine"}, result{"", "one 2\n"}, result{"", "one 2\n"}},
+		{"removed", result{stale, ""}, result{"", "mine"}, result{stale, ""}, result{stale, ""}},
+		{"directory", result{notReg, ""}, result{notReg, ""}, result{notReg, ""}, result{notReg, ""}},
+		{"link out", result{denied, ""}, result{denied, ""}, result{denied, ""}, result{denied, ""}},
+		{"dangling link", result{stale, ""}, result{notReg, ""}, result{stale, ""}, result{stale, ""}},
+		{"FIFO", result{notReg, ""}, result{notReg, ""}, result{notReg, ""}, result{notReg, ""}},
+		{"chmod", result{"", "mine"}, result{"", "mine"}, result{"", "one 2\n"}, result{"", "one 2\n"}},
+	}
+	for _, point := range []string{"staged", "checked"} {
+		for _, k := range kinds {
+			for what, want := range map[string]result{"guarded": k.guarded, "plain": k.plain, "edit": k.edit, "plainEdit": k.plainEdit} {
+				t.Run(point+"/"+k.name+"/"+what, func(t *testing.T) {
+					p := newPlace(t, "", provider.Config{})
+					p.put("f", text)
+					must(t, os.WriteFile(p.O+"/victim", []byte("victim"), 0o644))
+					read, err := p.l.ReadText(t.Context(), p.f, p.target("f"), provider.ReadOptions{})
+					must(t, err)
+					acted := false
+					p.l.SetHook(func(at string) {
+						if at == point && !acted {
+							acted = true
+							swap(p, k.name)
+						}
+					})
+					var before *string
+					switch what {
+					case "guarded":
+						_, err = p.l.WriteText(t.Context(), p.f, p.target("f"), "mine", ifVersion(read.Version))
+					case "plain":
+						var o provider.WriteOutcome
+						o, err = p.l.WriteText(t.Context(), p.f, p.target("f"), "mine", provider.WriteOptions{})
+						before = o.Before
+					default:
+						o := provider.EditOptions{}
+						if what == "edit" {
+							o.Expected = &provider.VersionGuard{Version: read.Version}
+						}
+						_, err = p.l.EditText(t.Context(), p.f, p.target("f"), provider.EditRequest{OldString: "two", NewString: "2"}, o)
+					}
+					code(t, err, want.code)
+					if !acted {
+						t.Fatal("the point was never reached")
+					}
+					fi, lerr := os.Lstat(p.W + "/f")
+					regular := lerr == nil && fi.Mode().IsRegular()
+					if want.file == "" {
+						if regular {
+							t.Errorf("a file is there: %q", p.get("f"))
+						}
+					} else if got := p.get("f"); got != want.file {
+						t.Errorf("file %q, want %q", got, want.file)
+					}
+					if k.name == "chmod" && fi.Mode() != 0o751 {
+						t.Errorf("mode %v", fi.Mode())
+					}
+					if what == "plain" && k.name == "other content" && (before == nil || *before != "foreign two and more\n") {
+						t.Errorf("before is not what was replaced: %v", before)
+					}
+					if b, _ := os.ReadFile(p.O + "/victim"); string(b) != "victim" {
+						t.Errorf("outside: %q", b)
+					}
+					if lerr == nil {
+						p.only("f")
+					} else {
+						p.only()
+					}
+				})
+			}
+		}
+	}
+}
+
+// What others do after the exchange: their newest content must stay.
+func TestForeignChangeAfterExchange(t *testing.T) {
+	over := func(p *place, content string) {
+		must(t, os.WriteFile(p.O+"/n", []byte(content), 0o644))
+		must(t, os.Rename(p.O+"/n", p.W+"/f"))
+	}
+	tests := []struct {
+		name               string
+		checked, exchanged func(p *place)
+		code               provider.Code
+		file               string
+	}{
+		{"replaced after a good exchange", nil, func(p *place) { over(p, "newest") }, "", "newest"},
+		{"removed after a good exchange", nil, func(p *place) { must(t, os.Remove(p.W+"/f")) }, "", ""},
+		{"replaced before and after", func(p *place) { over(p, "first") }, func(p *place) { over(p, "newest") }, provider.CodeStaleVersion, "newest"},
+		{"replaced before, removed after", func(p *place) { over(p, "first") }, func(p *place) { must(t, os.Remove(p.W+"/f")) }, provider.CodeStaleVersion, ""},
+		{"replaced before, a directory after", func(p *place) { over(p, "first") },
+			func(p *place) { must(t, os.Remove(p.W+"/f")); must(t, os.Mkdir(p.W+"/f", 0o755)) }, provider.CodeNotRegularFile, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			p := newPlace(t, "", provider.Config{})
+			p.put("f", "start")
+			read, err := p.l.ReadText(t.Context(), p.f, p.target("f"), provider.ReadOptions{})
+			must(t, err)
+			once := map[string]bool{}
+			p.l.SetHook(func(at string) {
+				do := map[string]func(*place){"checked": tt.checked, "exchanged": tt.exchanged}[at]
+				if do != nil && !once[at] {
+					once[at] = true
+					do(p)
+				}
+			})
+			_, err = p.l.WriteText(t.Context(), p.f, p.target("f"), "mine", ifVersion(read.Version))
+			code(t, err, tt.code)
+			fi, lerr := os.Lstat(p.W + "/f")
+			if tt.file != "" && p.get("f") != tt.file {
+				t.Errorf("file %q, want %q", p.get("f"), tt.file)
+			}
+			if tt.file == "" && lerr == nil && fi.Mode().IsRegular() {
+				t.Errorf("a file is there: %q", p.get("f"))
+			}
+			if lerr == nil {
+				p.only("f")
+			} else {
+				p.only()
+			}
+		})
+	}
+	t.Run("written through an old descriptor before the look", func(t *testing.T) {
+		p := newPlace(t, "", provider.Config{})
+		f, err := os.OpenFile(p.put("f", "start"), os.O_RDWR, 0)
+		must(t, err)
+		defer f.Close()
+		fi, err := f.Stat()
+		must(t, err)
+		read, err := p.l.ReadText(t.Context(), p.f, p.target("f"), provider.ReadOptions{})
+		must(t, err)
+		p.l.SetHook(func(at string) {
+			if at == "exchanged" {
+				_, err := f.WriteAt([]byte("START"), 0)
+				must(t, err)
+				tv := syscall.NsecToTimeval(fi.ModTime().UnixNano())
+				must(t, syscall.Futimes(int(f.Fd()), []syscall.Timeval{tv, tv}))
+			}
+		})
+		_, err = p.l.WriteText(t.Context(), p.f, p.target("f"), "mine!", ifVersion(read.Version))
+		code(t, err, provider.CodeStaleVersion)
+		if p.get("f") != "START" {
+			t.Errorf("file %q", p.get("f"))
+		}
+		p.only("f")
+	})
+}
+
+// createIfAbsent loses against what appears after the look.
+func TestCompetitorOfCreate(t *testing.T) {
+	for name, tt := range map[string]struct {
+		make  func(path string) error
+		code  provider.Code // createIfAbsent
+		plain provider.Code // no guard
+	}{
+		"file":          {func(f string) error { return os.WriteFile(f, []byte("theirs"), 0o644) }, provider.CodeNotObserved, ""},
+		"directory":     {func(f string) error { return os.Mkdir(f, 0o755) }, provider.CodeNotRegularFile, provider.CodeNotRegularFile},
+		"link out":      {func(f string) error { return os.Symlink("../out/victim", f) }, provider.CodeNotRegularFile, provider.CodeSandboxDenied},
+		"dangling link": {func(f string) error { return os.Symlink("none", f) }, provider.CodeNotRegularFile, provider.CodeNotRegularFile},
+		"FIFO":          {func(f string) error { return syscall.Mkfifo(f, 0o644) }, provider.CodeNotRegularFile, provider.CodeNotRegularFile},
+	} {
+		for _, guarded := range []bool{true, false} {
+			t.Run(fmt.Sprint(name, "/", guarded), func(t *testing.T) {
+				p := newPlace(t, "", provider.Config{})
+				acted := false
+				p.l.SetHook(func(at string) {
+					if at == "staged" && !acted {
+						acted = true
+						must(t, tt.make(p.W+"/f"))
+					}
+				})
+				o, want := provider.WriteOptions{}, tt.plain
+				if guarded {
+					o.Expected, want = &provider.WriteIntent{Kind: provider.CreateIfAbsent}, tt.code
+				}
+				got, err := p.l.WriteText(t.Context(), p.f, p.target("f"), "mine", o)
+				code(t, err, want)
+				if want == "" && (got.Operation != provider.OperationUpdate || got.Before == nil || *got.Before != "theirs" || p.get("f") != "mine") {
+					t.Errorf("%+v, file %q", got, p.get("f"))
+				}
+				if name == "file" && guarded && p.get("f") != "theirs" {
+					t.Errorf("the competitor was changed: %q", p.get("f"))
+				}
+				if _, err := os.Lstat(p.O + "/victim"); err == nil {
+					t.Error("outside was written")
+				}
+				p.only("f")
+			})
+		}
+	}
+}
+
+// A FIFO that takes the place of a file between look and open releases no
+// writer and hangs nobody (E8).
+func TestFileSwappedForFIFO(t *testing.T) {
+	p := newPlace(t, "", provider.Config{})
+	p.put("f", "x")
+	p.l.SetHook(func(at string) {
+		if at == "found" {
+			must(t, os.Remove(p.W+"/f"))
+			must(t, syscall.Mkfifo(p.W+"/f", 0o644))
+		}
+	})
+	_, err := p.l.ReadText(t.Context(), p.f, p.target("f"), provider.ReadOptions{})
+	code(t, err, provider.CodeNotRegularFile)
+}
+
+// countdown is a context that is cancelled when it is asked the n-th time:
+// between any two steps, metadata look-ups in flight included.
+type countdown struct {
+	context.Context
+	left int
+}
+
+func (c *countdown) Err() error {
+	if c.left--; c.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// Cancelled at any step, a call either did nothing and says so, or it did all.
+func TestCancelledAtEveryStep(t *testing.T) {
+	ops := map[string]func(ctx context.Context, p *place) error{
+		"write new": func(ctx context.Context, p *place) error {
+			_, err := p.l.WriteText(ctx, p.f, p.target("a/b/new"), "new", provider.WriteOptions{})
+			return err
+		},
+		"write": func(ctx context.Context, p *place) error {
+			_, err := p.l.WriteText(ctx, p.f, p.target("f"), "new", provider.WriteOptions{})
+			return err
+		},
+		"edit": func(ctx context.Context, p *place) error {
+			_, err := p.l.EditText(ctx, p.f, p.target("f"), provider.EditRequest{OldString: "old", NewString: "new"}, provider.EditOptions{})
+			return err
+		},
+		"read": func(ctx context.Context, p *place) error {
+			_, err := p.l.ReadText(ctx, p.f, p.target("f"), provider.ReadOptions{})
+			return err
+		},
+		"list": func(ctx context.Context, p *place) error { _, err := p.l.ListDir(ctx, p.f, p.target(".")); return err },
+		"resolve": func(ctx context.Context, p *place) error {
+			_, err := p.l.Resolve(ctx, p.f, "f", provider.ResolveOptions{})
+			return err
+		},
+		"stat": func(ctx context.Context, p *place) error { _, err := p.l.Stat(ctx, p.f, p.target("f")); return err },
+		"stat none": func(ctx context.Context, p *place) error {
+			i, err := p.l.Stat(ctx, p.f, p.target("none"))
+			if i != nil {
+				t.Error("something is there")
+			}
+			return err
+		},
+	}
+	for name, op := range ops {
+		t.Run(name, func(t *testing.T) {
+			done := false
+			for n := 0; !done; n++ {
+				if n > 200 {
+					t.Fatal("never succeeds")
+				}
+				p := newPlace(t, t.TempDir(), provider.Config{})
+				p.put("f", "old")
+				err := op(&countdown{t.Context(), n}, p)
+				switch {
+				case err == nil:
+					done = true
+					if n == 0 {
+						t.Error("a call that was cancelled before it began succeeded")
+					}
+				case provider.CodeOf(err) != provider.CodeAborted:
+					t.Errorf("step %d: %v", n, err)
+				default:
+					p.only("f")
+					if p.get("f") != "old" {
+						t.Errorf("step %d: file %q", n, p.get("f"))
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestErrorsNameTheDisplayPath(t *testing.T) {
+	p := newPlace(t, "", provider.Config{})
+	must(t, os.Mkdir(p.W+"/real", 0o755))
+	must(t, os.Symlink("real", p.W+"/shown"))
+	p.put("real/f", "\x00")
+	must(t, os.Mkdir(p.W+"/real/d", 0o755))
+	for _, do := range []func() error{
+		func() error {
+			_, err := p.l.ReadText(t.Context(), p.f, p.target("shown/f"), provider.ReadOptions{})
+			return err
+		},
+		func() error {
+			_, err := p.l.ReadText(t.Context(), p.f, p.target("shown/none"), provider.ReadOptions{})
+			return err
+		},
+		func() error { _, err := p.l.ListDir(t.Context(), p.f, p.target("shown/none")); return err },
+		func() error {
+			_, err := p.l.WriteText(t.Context(), p.f, p.target("shown/d"), "", provider.WriteOptions{})
+			return err
+		},
+		func() error {
+			_, err := p.l.EditText(t.Context(), p.f, p.target("shown/f"), provider.EditRequest{OldString: "a"}, provider.EditOptions{})
+			return err
+		},
+	} {
+		err := do()
+		var e *provider.Error
+		if !errors.As(err, &e) || !strings.Contains(e.Path, "/shown/") || strings.Contains(err.Error(), "/real/") || !strings.Contains(err.Error(), "/shown/") {
+			t.Errorf("%v", err)
+		}
+	}
+}
