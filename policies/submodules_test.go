@@ -1,5 +1,3 @@
-//go:build pending
-
 package policies_test
 
 import (
