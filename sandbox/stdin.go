@@ -42,13 +42,11 @@ func newStdin(f *os.File, tty bool) *stdin {
 func (s *stdin) write(data []byte, id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if _, ok := s.seen[id]; ok && id != "" {
+		return nil // also when the command is over by now
+	}
 	if s.closing || s.failed {
 		return os.ErrClosed
-	}
-	if id != "" {
-		if _, ok := s.seen[id]; ok {
-			return nil
-		}
 	}
 	if len(s.pending)+len(data) > maxStdin {
 		return ErrStdinFull

@@ -1,0 +1,4 @@
+package daemon
+
+// kernelRelease is not told here.
+func kernelRelease() string { return "" }
