@@ -38,27 +38,27 @@ type Item[T any] struct {
 	Value T   // of a Reply or an Event
 	Size  int // without Overhead
 	// From and To are the numbers of the first and last event that a Gap
-	// stands for. An Event has its number in both.
+	// stands for. An Event has its number in both, unless it tells of a gap
+	// itself.
 	From, To int64
 }
 
-// Queue is the queue. The zero Queue accepts one reply and one event at a time;
-// make one with [New].
+// Queue is the queue. Make one with [New].
 type Queue[T any] struct {
 	maxReply, maxEvent     int
 	replyBytes, eventBytes int
 	replies, events        int // events: those queued, gaps not counted
 
-	items []*Item[T]
-	head  int
-	// gap is the newest item of the event kinds, if that is a gap that is still
-	// queued: later drops widen it.
-	gap *Item[T]
+	items []Item[T]
+	head  int // of items: what is before it is out
+	// gap is the place in items of the newest item of the event kinds, if that
+	// is a gap that is still queued, and -1 otherwise: later drops widen it.
+	gap int
 }
 
 // New makes a queue that holds about that many bytes of each kind.
 func New[T any](replyBytes, eventBytes int) *Queue[T] {
-	return &Queue[T]{maxReply: replyBytes, maxEvent: eventBytes}
+	return &Queue[T]{maxReply: replyBytes, maxEvent: eventBytes, gap: -1}
 }
 
 // PushReply queues a reply, or returns false when there is no room for it now.
@@ -68,15 +68,16 @@ func (q *Queue[T]) PushReply(v T, size int) bool {
 	}
 	q.replies++
 	q.replyBytes += size + Overhead
-	q.push(&Item[T]{Kind: Reply, Value: v, Size: size})
+	q.push(Item[T]{Kind: Reply, Value: v, Size: size})
 	return true
 }
 
-// TryEvent queues event seq, or returns false and changes nothing when there
-// is no room for it now.
-func (q *Queue[T]) TryEvent(v T, size int, seq int64) bool {
+// TryEvent queues the event with the numbers from to to, which is one number
+// for all but those that tell of a gap themselves. It returns false and changes
+// nothing when there is no room for it now.
+func (q *Queue[T]) TryEvent(v T, size int, from, to int64) bool {
 	limit := q.maxEvent
-	if q.gap != nil {
+	if q.gap >= 0 {
 		// A reader that is behind gets half the queue empty before it is fed
 		// again; otherwise gaps and single events would alternate.
 		limit /= 2
@@ -84,26 +85,26 @@ func (q *Queue[T]) TryEvent(v T, size int, seq int64) bool {
 	if q.events > 0 && q.eventBytes+size+Overhead > limit {
 		return false
 	}
-	q.gap = nil
+	q.gap = -1
 	q.events++
 	q.eventBytes += size + Overhead
-	q.push(&Item[T]{Kind: Event, Value: v, Size: size, From: seq, To: seq})
+	q.push(Item[T]{Kind: Event, Value: v, Size: size, From: from, To: to})
 	return true
 }
 
-// PushEvent queues event seq, or drops it behind a gap and returns false.
+// PushEvent queues an event, or drops it behind a gap and returns false.
 // Numbers must grow from call to call.
-func (q *Queue[T]) PushEvent(v T, size int, seq int64) bool {
-	if q.TryEvent(v, size, seq) {
+func (q *Queue[T]) PushEvent(v T, size int, from, to int64) bool {
+	if q.TryEvent(v, size, from, to) {
 		return true
 	}
-	if q.gap != nil {
-		q.gap.To = seq
+	if q.gap >= 0 {
+		q.items[q.gap].To = to
 		return false
 	}
 	// One gap at most follows each event, so gaps need no limit of their own.
-	q.gap = &Item[T]{Kind: Gap, From: seq, To: seq}
-	q.push(q.gap)
+	q.push(Item[T]{Kind: Gap, From: from, To: to})
+	q.gap = len(q.items) - 1
 	return false
 }
 
@@ -113,7 +114,10 @@ func (q *Queue[T]) Pop() (Item[T], bool) {
 		return Item[T]{}, false
 	}
 	it := q.items[q.head]
-	q.items[q.head] = nil
+	q.items[q.head] = Item[T]{}
+	if q.gap == q.head {
+		q.gap = -1
+	}
 	q.head++
 	if q.head == len(q.items) {
 		q.head = 0
@@ -130,12 +134,8 @@ func (q *Queue[T]) Pop() (Item[T], bool) {
 	case Event:
 		q.events--
 		q.eventBytes -= it.Size + Overhead
-	case Gap:
-		if q.gap == it {
-			q.gap = nil
-		}
 	}
-	return *it, true
+	return it, true
 }
 
 // Len is the number of items, gaps included.
@@ -146,13 +146,16 @@ func (q *Queue[T]) Bytes() int { return q.replyBytes + q.eventBytes }
 
 // Clear drops everything; for a connection that is given up.
 func (q *Queue[T]) Clear() {
-	*q = Queue[T]{maxReply: q.maxReply, maxEvent: q.maxEvent}
+	*q = Queue[T]{maxReply: q.maxReply, maxEvent: q.maxEvent, gap: -1}
 }
 
-func (q *Queue[T]) push(it *Item[T]) {
+func (q *Queue[T]) push(it Item[T]) {
 	if q.head > 64 && q.head*2 > len(q.items) {
 		n := copy(q.items, q.items[q.head:])
 		clear(q.items[n:])
+		if q.gap >= 0 {
+			q.gap -= q.head
+		}
 		q.items, q.head = q.items[:n], 0
 	}
 	q.items = append(q.items, it)

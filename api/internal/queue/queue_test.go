@@ -34,8 +34,8 @@ func TestAnyInterleaving(t *testing.T) {
 				}
 				replies = replies[1:]
 			case queue.Event:
-				if it.From != it.Value || it.To != it.Value || it.Value != covered+1 {
-					t.Fatalf("event %d came out after %d", it.Value, covered)
+				if it.From != covered+1 || it.To != it.Value {
+					t.Fatalf("event %d to %d came out after %d", it.From, it.Value, covered)
 				}
 				covered = it.Value
 			case queue.Gap:
@@ -61,15 +61,16 @@ func TestAnyInterleaving(t *testing.T) {
 			},
 			"event": func(t *rapid.T) {
 				size := rapid.IntRange(0, 1500).Draw(t, "size")
-				seq++
-				if q.PushEvent(seq, size, seq) {
+				from := seq + 1
+				seq += rapid.Int64Range(1, 3).Draw(t, "numbers")
+				if q.PushEvent(seq, size, from, seq) {
 					largest[queue.Event] = max(largest[queue.Event], size+queue.Overhead)
 				}
 			},
 			"waiting event": func(t *rapid.T) {
 				size := rapid.IntRange(0, 1500).Draw(t, "size")
 				was, bytes := q.Len(), q.Bytes()
-				if q.TryEvent(seq+1, size, seq+1) {
+				if q.TryEvent(seq+1, size, seq+1, seq+1) {
 					seq++
 					largest[queue.Event] = max(largest[queue.Event], size+queue.Overhead)
 				} else {
@@ -115,7 +116,7 @@ func TestAnyInterleaving(t *testing.T) {
 func TestReaderThatNeverReads(t *testing.T) {
 	q := queue.New[int](1000, 10_000)
 	for i := 1; i <= 1_000_000; i++ {
-		q.PushEvent(i, 100, int64(i))
+		q.PushEvent(i, 100, int64(i), int64(i))
 	}
 	if q.Bytes() > 10_000 || q.Len() > 10_000/(100+queue.Overhead)+1 {
 		t.Fatalf("%d bytes and %d items are held", q.Bytes(), q.Len())
@@ -132,8 +133,8 @@ func TestReaderThatNeverReads(t *testing.T) {
 func TestClear(t *testing.T) {
 	q := queue.New[int](1000, 1000)
 	q.PushReply(1, 10)
-	q.PushEvent(2, 5000, 1)
-	q.PushEvent(3, 10, 2)
+	q.PushEvent(2, 5000, 1, 1)
+	q.PushEvent(3, 10, 2, 2)
 	q.Clear()
 	if it, ok := q.Pop(); ok || q.Bytes() != 0 {
 		t.Fatalf("%+v is left, %d bytes", it, q.Bytes())
