@@ -22,13 +22,14 @@ func (f *Fence) deny(canonical, requested string, access Access, rule Rule, sour
 		}
 	case RuleOutside:
 		d.Grant = f.smallestGrant(canonical, access)
+		places := f.placesToWrite()
 		switch {
-		case len(d.WritableRoots) == 0:
+		case places == "":
 			d.Hint = "this session has no writable root"
 		case d.Grant == nil:
-			d.Hint = "write in " + strings.Join(d.WritableRoots, " or ") + " instead; no grant is offered for this path"
+			d.Hint = "write in " + places + " instead; no grant is offered for this path"
 		default:
-			d.Hint = "write in " + strings.Join(d.WritableRoots, " or ") + ", or ask for a grant of " + d.Grant.Path
+			d.Hint = "write in " + places + ", or ask for a grant of " + d.Grant.Path
 		}
 	case RuleProtected:
 		d.Hint = "programs outside the fence run what is written here; ask the user to make this change"
@@ -46,6 +47,26 @@ func (f *Fence) deny(canonical, requested string, access Access, rule Rule, sour
 		d.Hint = "mode, owner, times and attributes outside the writable roots cannot be changed"
 	}
 	return d
+}
+
+// placesToWrite names the roots that are meant for a person's files, the
+// workspace first; caches are for tools.
+func (f *Fence) placesToWrite() string {
+	var out, rest []string
+	for _, r := range f.writable {
+		switch {
+		case r.path == f.policy.Workspace:
+			out = append(out, r.path)
+		case r.guarded:
+			rest = append(rest, r.path)
+		}
+	}
+	for _, r := range f.writable {
+		if r.path == f.policy.Scratch {
+			rest = append(rest, r.path)
+		}
+	}
+	return strings.Join(append(out, rest...), " or ")
 }
 
 // systemDirs are never offered as a grant: an agent that asks for them has

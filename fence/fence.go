@@ -242,9 +242,16 @@ func (f *Fence) addRoot(e Entry, guarded, open, must bool) error {
 	case f.policy.Scratch:
 		f.policy.Scratch = r.Path
 	}
-	if open {
-		f.writable = append(f.writable, root{path: r.Path, source: e.Source, guarded: guarded})
+	if !open {
+		return nil
 	}
+	for i := range f.writable {
+		if w := &f.writable[i]; w.path == r.Path { // said twice: protections stay
+			w.guarded = w.guarded || guarded
+			return nil
+		}
+	}
+	f.writable = append(f.writable, root{path: r.Path, source: e.Source, guarded: guarded})
 	return nil
 }
 
