@@ -81,6 +81,7 @@ func (ed *editing) edit(dir *anchor.Dir, a aim, p *pinned.File) (EditOutcome, er
 	if err := ed.writable(p, ed.o.OverrideReadOnly); err != nil {
 		return EditOutcome{}, err
 	}
+	ed.at("judged")
 	read, err := ed.read(p, reading{keep: ed.editMax})
 	switch {
 	case err != nil:

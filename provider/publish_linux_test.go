@@ -151,14 +151,18 @@ func TestForeignChangeDuringReplacement(t *testing.T) {
 		{"FIFO", result{notReg, ""}, result{notReg, ""}, result{notReg, ""}, result{notReg, ""}},
 		{"chmod", result{"", "mine"}, result{"", "mine"}, result{"", "one 2\n"}, result{"", "one 2\n"}},
 	}
-	for _, point := range []string{"staged", "checked"} {
+	for _, point := range []string{"judged", "staged", "checked"} {
 		for _, k := range kinds {
 			for what, want := range map[string]result{"guarded": k.guarded, "plain": k.plain, "edit": k.edit, "plainEdit": k.plainEdit} {
 				t.Run(point+"/"+k.name+"/"+what, func(t *testing.T) {
 					p := newPlace(t, "", provider.Config{})
 					p.put("f", text)
 					must(t, os.WriteFile(p.O+"/victim", []byte("victim"), 0o644))
-					read, err := p.l.ReadText(t.Context(), p.f, p.target("f"), provider.ReadOptions{})
+					// As the observation policy does it: the version of a stat
+					// before the read.
+					seen, err := p.l.Stat(t.Context(), p.f, p.target("f"))
+					must(t, err)
+					_, err = p.l.ReadText(t.Context(), p.f, p.target("f"), provider.ReadOptions{})
 					must(t, err)
 					acted := false
 					p.l.SetHook(func(at string) {
@@ -170,7 +174,7 @@ func TestForeignChangeDuringReplacement(t *testing.T) {
 					var before *string
 					switch what {
 					case "guarded":
-						_, err = p.l.WriteText(t.Context(), p.f, p.target("f"), "mine", ifVersion(read.Version))
+						_, err = p.l.WriteText(t.Context(), p.f, p.target("f"), "mine", ifVersion(seen.Version))
 					case "plain":
 						var o provider.WriteOutcome
 						o, err = p.l.WriteText(t.Context(), p.f, p.target("f"), "mine", provider.WriteOptions{})
@@ -178,7 +182,7 @@ func TestForeignChangeDuringReplacement(t *testing.T) {
 					default:
 						o := provider.EditOptions{}
 						if what == "edit" {
-							o.Expected = &provider.VersionGuard{Version: read.Version}
+							o.Expected = &provider.VersionGuard{Version: seen.Version}
 						}
 						_, err = p.l.EditText(t.Context(), p.f, p.target("f"), provider.EditRequest{OldString: "two", NewString: "2"}, o)
 					}
@@ -264,6 +268,23 @@ func TestForeignChangeAfterExchange(t *testing.T) {
 			}
 		})
 	}
+	t.Run("replaced, content too large to hash", func(t *testing.T) {
+		p := newPlace(t, "", provider.Config{DiffBasisMaxBytes: 1})
+		p.put("f", "start")
+		i, err := p.l.Stat(t.Context(), p.f, p.target("f"))
+		must(t, err)
+		p.l.SetHook(func(at string) {
+			if at == "checked" {
+				over(p, "other")
+			}
+		})
+		_, err = p.l.WriteText(t.Context(), p.f, p.target("f"), "mine", ifVersion(i.Version))
+		code(t, err, provider.CodeStaleVersion)
+		if p.get("f") != "other" {
+			t.Errorf("file %q", p.get("f"))
+		}
+		p.only("f")
+	})
 	t.Run("written through an old descriptor before the look", func(t *testing.T) {
 		p := newPlace(t, "", provider.Config{})
 		f, err := os.OpenFile(p.put("f", "start"), os.O_RDWR, 0)

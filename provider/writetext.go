@@ -174,6 +174,7 @@ func (w *writing) update(dir *anchor.Dir, a aim, p *pinned.File) (WriteOutcome, 
 	if how == stale {
 		return WriteOutcome{}, w.stale(saysChanged)
 	}
+	w.at("judged")
 	old, err := w.previous(p, how == byHash)
 	if err != nil {
 		return WriteOutcome{}, err
