@@ -91,6 +91,9 @@ func (c *Conn) receive(ctx context.Context, text []byte) {
 		case kindResponse:
 			c.opt.Counters.IgnoredResponses.Add(1)
 			continue
+		case kindVoid:
+			c.opt.Counters.Malformed.Add(1)
+			continue
 		case kindInvalid:
 			if err = m.err; m.id == nil {
 				m.id = nullID
@@ -143,7 +146,12 @@ func (c *Conn) admit(ctx context.Context, m *message, a *answers) *Error {
 	}
 	spec := methodByName(m.method)
 	isInit := m.method == Initialize.Name
-	k := &call{id: m.id, size: int64(len(m.params)), isInit: isInit}
+	// A call keeps nothing of the frame but its parameters, and those only
+	// until they are decoded: what is counted is all that it holds.
+	k := &call{
+		id: m.id.Clone(), method: m.method, params: m.params,
+		size: int64(len(m.params) + 2*len(m.id)), isInit: isInit,
+	}
 	var callCtx context.Context
 	callCtx, k.cancel = context.WithCancelCause(ctx)
 
@@ -193,10 +201,10 @@ func (c *Conn) admit(ctx context.Context, m *message, a *answers) *Error {
 	if isInit {
 		// Before anything behind it is looked at, so that a client may send
 		// its first calls without waiting.
-		c.run(callCtx, k, spec, m, a)
+		c.run(callCtx, k, spec, a)
 		return nil
 	}
-	c.spawn(func() { c.run(callCtx, k, spec, m, a) })
+	c.spawn(func() { c.run(callCtx, k, spec, a) })
 	return nil
 }
 
@@ -225,18 +233,18 @@ func (c *Conn) cancelCall(m *message, a *answers) *Error {
 var errPanic = errors.New("the handler panicked")
 
 // run carries out one call and answers it, whatever the handler does.
-func (c *Conn) run(ctx context.Context, k *call, spec *Spec, m *message, a *answers) {
+func (c *Conn) run(ctx context.Context, k *call, spec *Spec, a *answers) {
 	var text []byte
 	ok, returned := false, false
 	defer func() {
 		if !returned { // a panic, or runtime.Goexit
-			c.panicked(m.method, recover())
-			text = c.failure(ctx, k, m.method, errPanic)
+			c.panicked(k.method, recover())
+			text = c.failure(ctx, k, errPanic)
 		}
 		k.cancel(nil)
 		c.finish(k, ok, text, a)
 	}()
-	text, ok = c.call(ctx, k, spec, m)
+	text, ok = c.call(ctx, k, spec)
 	returned = true
 }
 
@@ -263,15 +271,17 @@ func (c *Conn) finish(k *call, ok bool, text []byte, a *answers) {
 	}
 }
 
-func (c *Conn) call(ctx context.Context, k *call, spec *Spec, m *message) ([]byte, bool) {
+func (c *Conn) call(ctx context.Context, k *call, spec *Spec) ([]byte, bool) {
 	params := spec.newParams()
-	if err := decodeParams(m.params, spec.shape, params); err != nil {
+	raw := k.params
+	k.params = nil
+	if err := decodeParams(raw, spec.shape, params); err != nil {
 		c.opt.Counters.Malformed.Add(1)
-		return c.failure(ctx, k, m.method, err), false
+		return c.failure(ctx, k, err), false
 	}
-	result, err := c.handler.Handle(ctx, &Request{Method: m.method, Params: params, ID: k.id, Conn: c})
+	result, err := c.handler.Handle(ctx, &Request{Method: k.method, Params: params, ID: k.id, Conn: c})
 	if err != nil {
-		return c.failure(ctx, k, m.method, err), false
+		return c.failure(ctx, k, err), false
 	}
 	if k.id == nil {
 		return nil, true
@@ -280,20 +290,20 @@ func (c *Conn) call(ctx context.Context, k *call, spec *Spec, m *message) ([]byt
 	if err != nil {
 		var e *Error
 		if !errors.As(err, &e) {
-			c.opt.Logger.Error().Str("method", m.method).Err(err).Msg("encode result")
+			c.opt.Logger.Error().Str("method", k.method).Err(err).Msg("encode result")
 		}
-		return c.failure(ctx, k, m.method, err), false
+		return c.failure(ctx, k, err), false
 	}
 	return text, true
 }
 
 // failure is the answer to a call that failed.
-func (c *Conn) failure(ctx context.Context, k *call, method string, err error) []byte {
+func (c *Conn) failure(ctx context.Context, k *call, err error) []byte {
 	if k.id == nil {
 		return nil
 	}
 	if errors.Is(err, ErrNotHandled) {
-		return errorFrame(k.id, protocolError(numMethodNotFound, CodeMethodNotFound, "start call: there is no method %q", clip(method)))
+		return errorFrame(k.id, protocolError(numMethodNotFound, CodeMethodNotFound, "start call: there is no method %q", clip(k.method)))
 	}
 	e := ErrorOf(err)
 	if errors.Is(context.Cause(ctx), ErrCancelled) {
@@ -301,7 +311,7 @@ func (c *Conn) failure(ctx context.Context, k *call, method string, err error) [
 		// data, for an effect may be known only from there.
 		e = cancelled(e)
 	} else if e.Code == numInternal && !errors.Is(err, errPanic) {
-		c.opt.Logger.Error().Str("method", method).Err(err).Msg("call failed without a code")
+		c.opt.Logger.Error().Str("method", k.method).Err(err).Msg("call failed without a code")
 	}
 	return errorFrame(k.id, e)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -102,6 +103,11 @@ func TestIDInUse(t *testing.T) {
 	// Within one batch as well.
 	p.send(`[{"jsonrpc":"2.0","id":8,"method":"process/wait","params":{"processId":"b"}},{"jsonrpc":"2.0","id":8,` + read + `}]`)
 	wait(t, "call", d.began("b"))
+	// The whole batch has been looked at when the frame behind it is answered.
+	p.send(`{"jsonrpc":"2.0","id":"behind","method":"$/cancelRequest","params":{"id":99}}`)
+	if got := p.recv(); got != `{"jsonrpc":"2.0","id":"behind","result":{}}` {
+		t.Fatal(got)
+	}
 	close(d.release)
 	var got []string
 	for range 3 {
@@ -242,6 +248,34 @@ func TestBatchIsAnsweredWhole(t *testing.T) {
 	}
 }
 
+// What a call holds is counted: a frame does not stay in memory for a small
+// call that came in it.
+func TestFramesAreLetGo(t *testing.T) {
+	d := newDesk()
+	s := serve(t, d, api.Options{})
+	p := s.open(t)
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	const calls, size = 32, 4 << 20
+	for i := range calls {
+		name := fmt.Sprint("p", i)
+		p.send(`[` + waitCall(i, name) + `,"` + strings.Repeat("x", size) + `"]`)
+		wait(t, "call", d.began(name))
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 6*size {
+		t.Errorf("%d calls hold %d bytes", calls, grown)
+	}
+	close(d.release)
+	for range calls {
+		if got := p.recv(); !strings.Contains(got, `"result"`) || !strings.Contains(got, `"code":-32600`) {
+			t.Fatalf("%.200s", got)
+		}
+	}
+}
+
 // When the connection goes, its calls are told why, and Serve waits for them.
 func TestCallsEndWithTheConnection(t *testing.T) {
 	began, cause := make(chan struct{}), make(chan error, 1)
@@ -284,7 +318,7 @@ func TestStopDeliversReplies(t *testing.T) {
 		<-ctx.Done()
 		return provider.TextContent{Text: "written before the end"}, nil
 	})
-	s := serve(t, h, api.Options{})
+	s := serve(t, h, api.Options{CloseTimeout: patience})
 	p := s.open(t)
 	p.send(`[{"jsonrpc":"2.0","id":1,` + read + `}]`)
 	wait(t, "call", began)

@@ -174,8 +174,16 @@ func paramsError(member, text string) *Error {
 	return &Error{
 		Code:    numInvalidParams,
 		Message: validText("parse parameters" + at + ": " + text),
-		Data:    dataOf(CodeInvalidParams, "member", member),
+		Data:    dataOf(CodeInvalidParams, "member", pointerOf(member)),
 	}
+}
+
+// pointerOf keeps the name that a client made up from filling the answer.
+func pointerOf(member string) string {
+	if len(member) > 1024 {
+		return clip(member)
+	}
+	return member
 }
 
 func protocolError(number int, stable, format string, args ...any) *Error {

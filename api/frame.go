@@ -17,6 +17,7 @@ const (
 	kindCall                     // has an id, is answered
 	kindNotification             // has none, is not
 	kindResponse                 // a reply to a request that we never make
+	kindVoid                     // a notification that means nothing: nobody waits for an answer
 )
 
 // message is one JSON-RPC object of a frame.
@@ -68,13 +69,18 @@ func parseFrame(text []byte, lim Limits) (frame, *Error) {
 	f := frame{batch: true}
 	n := 0
 	for dec.PeekKind() != ']' {
+		if n++; n > lim.MaxBatch {
+			// Only the syntax still counts, and it must cost no more than that.
+			if err := dec.SkipValue(); err != nil {
+				return frame{}, parseError(err)
+			}
+			continue
+		}
 		m, err := p.message()
 		if err != nil {
 			return frame{}, parseError(err)
 		}
-		if n++; n <= lim.MaxBatch {
-			f.messages = append(f.messages, m)
-		}
+		f.messages = append(f.messages, m)
 	}
 	if _, err := dec.ReadToken(); err != nil {
 		return frame{}, parseError(err)
@@ -192,7 +198,7 @@ func (p *parser) message() (message, error) {
 	case params.Kind() == '[' && echo != nil:
 		return message{kind: kindInvalid, id: echo, err: paramsError("", "parameters go by name, in an object")}, nil
 	case params.Kind() == '[':
-		return message{kind: kindResponse}, nil // a notification that means nothing: nobody waits
+		return message{kind: kindVoid}, nil
 	case params != nil && params.Kind() != '{':
 		return invalid(echo, "the parameters must be an object"), nil
 	}

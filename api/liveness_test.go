@@ -62,7 +62,7 @@ func (s *server) raw(tb testing.TB) (net.Conn, *bufio.Reader) {
 
 // A peer that is there answers pings, and stays for as long as it likes.
 func TestPongsKeepTheConnection(t *testing.T) {
-	s := serve(t, newDesk(), api.Options{PingInterval: 20 * time.Millisecond, ReadTimeout: 300 * time.Millisecond})
+	s := serve(t, newDesk(), api.Options{PingInterval: 50 * time.Millisecond, ReadTimeout: time.Second})
 	p := s.open(t)
 	pings := make(chan struct{}, 1000)
 	p.ws.SetPingHandler(func(data string) error {
@@ -71,7 +71,7 @@ func TestPongsKeepTheConnection(t *testing.T) {
 	})
 	reply := make(chan string, 1)
 	go func() { reply <- p.recv() }()
-	for range 30 { // two read timeouts
+	for range 45 { // more than two read timeouts
 		<-pings
 	}
 	p.send(`{"jsonrpc":"2.0","id":1,` + read + `}`)

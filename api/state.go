@@ -46,8 +46,10 @@ type state struct {
 // call is one call that runs.
 type call struct {
 	id     jsontext.Value // nil for a notification
+	method string
+	params jsontext.Value // a part of the frame; nil once decoded
 	cancel context.CancelCauseFunc
-	size   int64
+	size   int64 // of what it holds, bytes
 	isInit bool
 }
 
