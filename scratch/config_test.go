@@ -82,3 +82,30 @@ func TestNewRefusesAnInvalidConfig(t *testing.T) {
 		code(t, sib, err, scratch.CodeConfigInvalid)
 	}
 }
+
+// Whether an owner is gone: lock × process × whether that is this one.
+func TestOwnerGone(t *testing.T) {
+	for _, c := range []struct {
+		lock, who string
+		own       bool
+		want      scratch.KeptReason
+	}{
+		{"free", "dead", false, ""},
+		{"free", "unknown", false, ""}, // before a reboot; the lock is the kernel's word
+		{"free", "alive", false, scratch.KeptOwnerAlive},
+		{"free", "alive", true, ""}, // a session of ours that has ended
+		{"held", "dead", false, scratch.KeptInUse},
+		{"held", "unknown", false, scratch.KeptInUse},
+		{"held", "alive", true, scratch.KeptInUse},
+		{"none", "dead", false, ""},
+		{"none", "unknown", false, scratch.KeptUncertain},
+		{"none", "alive", false, scratch.KeptOwnerAlive},
+		{"none", "alive", true, scratch.KeptOwnerAlive},
+		{"broken", "dead", false, scratch.KeptUncertain},
+		{"broken", "alive", true, scratch.KeptUncertain},
+	} {
+		if got := scratch.OwnerGone(c.lock, c.who, c.own); got != c.want {
+			t.Errorf("lock %s, process %s, own %v: %q, want %q", c.lock, c.who, c.own, got, c.want)
+		}
+	}
+}

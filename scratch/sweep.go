@@ -203,23 +203,12 @@ func (s *sweep) judge(parent *anchor.Dir, path string, r *record) error {
 // marker is locked then, until the subject is closed.
 func (s *sweep) orphan(sub *subject, path string, r *record) error {
 	lockErr := tryLock(sub.file)
-	who := sub.marker.owner.state()
-	switch {
-	case errors.Is(lockErr, errLocked):
-		return keep(KeptInUse, nil, "it is in use")
-	case errors.Is(lockErr, errNoLocks):
-		if who == unknown {
-			return keep(KeptUncertain, nil, "there are no locks here, and process %d cannot be looked up", sub.marker.PID)
-		}
-	case lockErr != nil:
-		return keep(KeptUncertain, lockErr, "its marker cannot be locked")
-	case !stillThere(sub.dir, sub.file):
+	if lockErr == nil && !stillThere(sub.dir, sub.file) {
 		// A new owner put its marker there between our look and our lock.
 		return keep(KeptInUse, nil, "it was taken up again")
 	}
-	if who == alive && (lockErr != nil || sub.marker.PID != os.Getpid()) {
-		// Our own, unlocked: a session that has ended and could not clean.
-		return keep(KeptOwnerAlive, nil, "process %d lives", sub.marker.PID)
+	if v := ownerGone(lockErr, sub.marker.owner.state(), sub.marker.PID == os.Getpid()); v != nil {
+		return v
 	}
 	if r != nil && (r.Workspace != sub.marker.Workspace || r.SessionID != sub.marker.SessionID) {
 		return keep(KeptMismatch, nil, "marker and journal name different sessions")
@@ -235,6 +224,24 @@ func (s *sweep) orphan(sub *subject, path string, r *record) error {
 		if err := protectedPlace(path, sub.info, r.Workspace, s.m.home); err != nil {
 			return keep(KeptPlace, err, "it must not be removed")
 		}
+	}
+	return nil
+}
+
+// ownerGone is nil when nobody can own a directory any more: its marker could
+// be locked and the process in it does not live, or there are no locks here
+// and that process is certainly dead. own: the process is this one; unlocked,
+// it is a session that has ended and could not clean.
+func ownerGone(lockErr error, who liveness, own bool) *verdict {
+	switch {
+	case errors.Is(lockErr, errLocked):
+		return keep(KeptInUse, nil, "it is in use")
+	case lockErr != nil && !errors.Is(lockErr, errNoLocks):
+		return keep(KeptUncertain, lockErr, "its marker cannot be locked")
+	case who == alive && (lockErr != nil || !own):
+		return keep(KeptOwnerAlive, nil, "the process that made it lives")
+	case who == unknown && lockErr != nil:
+		return keep(KeptUncertain, nil, "there are no locks here, and its process cannot be looked up")
 	}
 	return nil
 }

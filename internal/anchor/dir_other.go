@@ -210,8 +210,9 @@ func (d *Dir) CanWrite() error { return nil }
 
 // Stream reads a directory piece by piece. Several can read one [Dir] at once.
 type Stream struct {
-	mu sync.Mutex
-	f  *os.File
+	mu   sync.Mutex
+	path string
+	f    *os.File // nil after Close
 }
 
 // Stream begins to read the directory. The caller closes the stream.
@@ -220,7 +221,7 @@ func (d *Dir) Stream() (*Stream, error) {
 	if err != nil {
 		return nil, pathError("read directory", d.path, err)
 	}
-	return &Stream{f: f}, nil
+	return &Stream{path: d.path, f: f}, nil
 }
 
 // Next returns up to n entries (n < 1 is 1) in the directory's own order, and
@@ -228,12 +229,15 @@ func (d *Dir) Stream() (*Stream, error) {
 func (s *Stream) Next(n int) ([]Entry, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.f == nil {
+		return nil, pathError("read directory", s.path, fs.ErrClosed)
+	}
 	des, err := s.f.ReadDir(max(n, 1))
 	if err != nil {
 		if errors.Is(err, io.EOF) {
 			return nil, io.EOF
 		}
-		return nil, pathError("read directory", s.f.Name(), err)
+		return nil, pathError("read directory", s.path, err)
 	}
 	out := make([]Entry, len(des))
 	for i, de := range des {
@@ -244,10 +248,14 @@ func (s *Stream) Next(n int) ([]Entry, error) {
 
 // Close ends the stream; more than once is allowed.
 func (s *Stream) Close() error {
-	if err := s.f.Close(); !errors.Is(err, fs.ErrClosed) {
-		return err
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.f == nil {
+		return nil
 	}
-	return nil
+	f := s.f
+	s.f = nil
+	return f.Close()
 }
 
 // pathError gives err our operation and path; nil stays nil.

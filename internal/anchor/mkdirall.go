@@ -3,7 +3,6 @@ package anchor
 import (
 	"errors"
 	"io/fs"
-	"path/filepath"
 )
 
 // MkdirAll opens the directory rel beneath this one and makes what is missing
@@ -34,6 +33,5 @@ func (d *Dir) MkdirAll(rel string, perm uint32) (*Dir, error) {
 		}
 		cur = next
 	}
-	cur.path = filepath.Join(d.path, rel)
 	return cur, nil
 }

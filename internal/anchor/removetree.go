@@ -9,7 +9,7 @@ import (
 type RemoveOptions struct {
 	// Last is one name directly in the tree that is removed after everything
 	// else, and only if nothing else stayed; "" for none. It must not be a
-	// directory.
+	// directory, and it is not counted.
 	Last string
 	// Expect, when set, is what the tree's own directory must be: same file,
 	// same mount. Otherwise nothing is touched and the error is ESTALE.

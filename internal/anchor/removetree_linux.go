@@ -32,8 +32,9 @@ const maxPasses = 8
 // and the bytes of regular files whose last name went, also with an error.
 // An interrupted removal can be repeated.
 //
-// A concurrent writer in the tree may keep it from becoming empty: ENOTEMPTY.
-// Memory and descriptors are bounded: 48 levels, 32 KiB each.
+// A concurrent writer in the tree may keep it from becoming empty: ENOTEMPTY,
+// with Last perhaps gone. One that keeps up can prolong the removal; the
+// context ends it. Memory and descriptors are bounded: 48 levels, 32 KiB each.
 func (d *Dir) RemoveTree(ctx context.Context, name string, o RemoveOptions) (files, bytes int64, err error) {
 	if o.Last != "" {
 		if err := CheckName(o.Last); err != nil {
