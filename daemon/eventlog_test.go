@@ -13,6 +13,7 @@ import (
 	"github.com/wattle-dev/wattle/api"
 	"github.com/wattle-dev/wattle/daemon"
 	"github.com/wattle-dev/wattle/sandbox"
+	"github.com/wattle-dev/wattle/scratch"
 )
 
 // heard collects what a subscriber is sent. It may be told to stop after some
@@ -63,7 +64,7 @@ func decode(n *api.Notification) api.Event {
 }
 
 func mark(session string, i int) api.Event {
-	e, err := api.EventScratchWritten.New(session, "", written(i))
+	e, err := api.EventScratchWritten.New(session, "", scratch.Written{Path: "f", Bytes: int64(i)})
 	if err != nil {
 		panic(err)
 	}

@@ -21,7 +21,6 @@ import (
 	"github.com/wattle-dev/wattle/daemon"
 	"github.com/wattle-dev/wattle/fence"
 	"github.com/wattle-dev/wattle/sandbox"
-	"github.com/wattle-dev/wattle/scratch"
 )
 
 // The tests talk to a real daemon: this test binary, started again. The daemon
@@ -226,9 +225,6 @@ func holds(t *testing.T, path, want string) {
 		t.Errorf("%s holds %q, %v; want %q", path, b, err, want)
 	}
 }
-
-// written is the data of some event, for tests that need any.
-func written(i int) scratch.Written { return scratch.Written{Path: "f", Bytes: int64(i)} }
 
 // until waits for a condition, not for a time; the time only ends a failure.
 func until(t *testing.T, what string, ok func() bool) {

@@ -176,6 +176,7 @@ func (s *Session) SetMode(mode fence.Mode) (fence.View, error) {
 		return fence.View{}, err
 	}
 	s.mu.Lock()
+	s.host.runner.Forget(s.fence)
 	s.mode, s.fence = mode, f
 	s.mu.Unlock()
 	if mode != prev {
@@ -366,6 +367,7 @@ func (s *Session) Close(ctx context.Context, why api.CloseReason) {
 		s.cleaned("", c, err)
 	}
 	s.dropTemp()
+	s.host.runner.Forget(s.Fence())
 	emit(s, "", api.EventSessionClosed, api.SessionClosedData{Reason: why})
 }
 

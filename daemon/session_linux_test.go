@@ -68,7 +68,7 @@ func TestTurnOverTheSocket(t *testing.T) {
 	if st.ExitCode == nil || *st.ExitCode != 0 {
 		t.Fatalf("the command ended with %+v", st)
 	}
-	holds(t, filepath.Join(s.Scratch.Path, "c.txt"), "from-command\n")
+	holds(t, filepath.Join(s.Scratch.Path, "tmp", "c.txt"), "from-command\n")
 	end := do(h, c2, api.TurnEnd, api.TurnEndParams{SessionRef: api.SessionRef{SessionID: s.SessionID}, TurnID: turn.TurnID, Outcome: api.TurnCompleted})
 	if end.Cleaned == nil || end.Cleaned.Files != 2 || end.Warning != "" {
 		t.Errorf("the turn's end cleaned %+v, warning %q", end.Cleaned, end.Warning)

@@ -95,6 +95,10 @@ func NewRunner(o Options) *Runner {
 // Kernel is what the running kernel can enforce.
 func (r *Runner) Kernel() fence.Kernel { return r.kernel }
 
+// Forget gives back what is kept for a fence between starts. A later start makes
+// it again.
+func (r *Runner) Forget(f *fence.Fence) { r.sys.forget(f) }
+
 // Close ends every command that still runs, and waits for them. No command can
 // be started afterwards. It may be called again, and at once with itself.
 func (r *Runner) Close() {

@@ -133,5 +133,6 @@ func (p *Process) Resize(TTY) error {
 
 type runnerSys struct{}
 
-func (runnerSys) init(*Runner) {}
-func (runnerSys) close()       {}
+func (runnerSys) init(*Runner)        {}
+func (runnerSys) forget(*fence.Fence) {}
+func (runnerSys) close()              {}
