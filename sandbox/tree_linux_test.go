@@ -214,7 +214,7 @@ func TestKeep(t *testing.T) {
 	for _, m := range modes {
 		k := newMark()
 		rec := &recorder{}
-		p := l.start(l.spec(l.fence(m), `(exec 2>/dev/null; trap 'echo asked' USR1; while :; do sleep 0.01; done) & server=$!; setsid sleep 1000.`+k+` & echo $server; exit 2`,
+		p := l.start(l.spec(l.fence(m), `(exec 2>/dev/null; trap 'echo asked' USR1; while :; do sleep 0.01; done) & server=$!; setsid sleep 1000.`+k+` & until grep -q '^sleep' /proc/$!/comm; do :; done; echo $server; exit 2`,
 			observed(rec), func(s *sandbox.Spec) { s.OnExit = sandbox.ExitKeep }))
 		select {
 		case <-p.Closed():

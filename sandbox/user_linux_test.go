@@ -63,18 +63,33 @@ func userTests() string {
 	return "."
 }
 
-var outcome = regexp.MustCompile(`^--- (PASS|FAIL|SKIP): (\S+)`)
+var (
+	outcome = regexp.MustCompile(`^--- (PASS|FAIL|SKIP): (\S+)`)
+	// inner are outcomes of subtests, which follow that of their test.
+	inner = regexp.MustCompile(`^ +--- (PASS|FAIL|SKIP): (\S+)`)
+)
 
-// repeat turns the top-level outcomes of a verbose run into subtests.
+// repeat turns the top-level outcomes of a verbose run into subtests, and the
+// skips below them.
 func repeat(t *testing.T, r io.Reader) {
 	var said []string
+	why := ""
 	s := bufio.NewScanner(r)
 	s.Buffer(nil, 1<<20)
 	n := 0
 	for s.Scan() {
 		line := s.Text()
+		if _, after, ok := strings.Cut(line, ": SKIP"); ok {
+			why = "SKIP" + after
+		}
 		m := outcome.FindStringSubmatch(line)
 		if m == nil {
+			if sub := inner.FindStringSubmatch(line); sub != nil {
+				if sub[1] == "SKIP" {
+					t.Run(sub[2], func(t *testing.T) { t.Skip(why) })
+				}
+				continue
+			}
 			if !strings.HasPrefix(line, "=== ") {
 				said = append(said, line)
 			}
@@ -88,11 +103,7 @@ func repeat(t *testing.T, r io.Reader) {
 			case "FAIL":
 				t.Error(text)
 			case "SKIP":
-				_, why, ok := strings.Cut(text, "SKIP")
-				if !ok {
-					why = ": " + text
-				}
-				t.Skip("SKIP" + why)
+				t.Skip(why)
 			default:
 				if text != "" {
 					t.Log(text)
