@@ -80,14 +80,14 @@ func (s *Session) target(ctx context.Context, f *fence.Fence, ref *api.FileRef) 
 // Resolve gives the identity of a path. See [provider.Provider] for this and
 // the following: a session adds its fence, its grants and its events.
 func (s *Session) Resolve(ctx context.Context, path, cwd string) (provider.Target, error) {
-	return guarded(s, nil, func(f *fence.Fence) (provider.Target, error) {
+	return guarded(s, nil, path, func(f *fence.Fence) (provider.Target, error) {
 		return s.host.files.Resolve(ctx, f, path, s.cwd(cwd))
 	})
 }
 
 // Stat describes a file, following links; nil when nothing is there.
 func (s *Session) Stat(ctx context.Context, ref *api.FileRef) (*provider.Info, error) {
-	return guarded(s, nil, func(f *fence.Fence) (*provider.Info, error) {
+	return guarded(s, nil, ref.Path, func(f *fence.Fence) (*provider.Info, error) {
 		t, err := s.target(ctx, f, ref)
 		if err != nil {
 			return nil, err
@@ -98,7 +98,7 @@ func (s *Session) Stat(ctx context.Context, ref *api.FileRef) (*provider.Info, e
 
 // Lstat describes a path without following a link in the last place.
 func (s *Session) Lstat(ctx context.Context, ref *api.FileRef) (*provider.PathInfo, error) {
-	return guarded(s, nil, func(f *fence.Fence) (*provider.PathInfo, error) {
+	return guarded(s, nil, ref.Path, func(f *fence.Fence) (*provider.PathInfo, error) {
 		path := ref.Path
 		if ref.Target != nil {
 			path = s.host.files.ProcessPath(*ref.Target)
@@ -109,7 +109,7 @@ func (s *Session) Lstat(ctx context.Context, ref *api.FileRef) (*provider.PathIn
 
 // ListDir lists a directory.
 func (s *Session) ListDir(ctx context.Context, ref *api.FileRef) ([]provider.DirEntry, error) {
-	return guarded(s, nil, func(f *fence.Fence) ([]provider.DirEntry, error) {
+	return guarded(s, nil, ref.Path, func(f *fence.Fence) ([]provider.DirEntry, error) {
 		t, err := s.target(ctx, f, ref)
 		if err != nil {
 			return nil, err
@@ -121,7 +121,7 @@ func (s *Session) ListDir(ctx context.Context, ref *api.FileRef) ([]provider.Dir
 // ReadText reads a whole text file. What cannot fit into one message is
 // refused before it is read.
 func (s *Session) ReadText(ctx context.Context, p *api.FSReadTextParams) (provider.TextContent, error) {
-	return guarded(s, nil, func(f *fence.Fence) (provider.TextContent, error) {
+	return guarded(s, nil, p.Path, func(f *fence.Fence) (provider.TextContent, error) {
 		t, err := s.target(ctx, f, &p.FileRef)
 		if err != nil {
 			return provider.TextContent{}, err
@@ -133,7 +133,7 @@ func (s *Session) ReadText(ctx context.Context, p *api.FSReadTextParams) (provid
 // WriteText makes a file or replaces it whole.
 func (s *Session) WriteText(ctx context.Context, p *api.FSWriteTextParams) (provider.WriteOutcome, error) {
 	var at provider.Target
-	out, err := guarded(s, p.SandboxPolicy, func(f *fence.Fence) (provider.WriteOutcome, error) {
+	out, err := guarded(s, p.SandboxPolicy, p.Path, func(f *fence.Fence) (provider.WriteOutcome, error) {
 		t, err := s.target(ctx, f, &p.FileRef)
 		if err != nil {
 			return provider.WriteOutcome{}, err
@@ -154,7 +154,7 @@ func (s *Session) WriteText(ctx context.Context, p *api.FSWriteTextParams) (prov
 // EditText replaces literal text in a file.
 func (s *Session) EditText(ctx context.Context, p *api.FSEditTextParams) (provider.EditOutcome, error) {
 	var at provider.Target
-	out, err := guarded(s, p.SandboxPolicy, func(f *fence.Fence) (provider.EditOutcome, error) {
+	out, err := guarded(s, p.SandboxPolicy, p.Path, func(f *fence.Fence) (provider.EditOutcome, error) {
 		t, err := s.target(ctx, f, &p.FileRef)
 		if err != nil {
 			return provider.EditOutcome{}, err

@@ -252,8 +252,8 @@ func (s *Session) takeOnce(d *fence.Denial) []api.SessionGrantParams {
 
 // guarded runs a file operation under the fence of the call. What the fence
 // refuses is tried once more when a grant for one call covers it, and is
-// published otherwise.
-func guarded[R any](s *Session, sp *api.SandboxPolicy, do func(*fence.Fence) (R, error)) (R, error) {
+// published otherwise. asked is the path as the client spelled it, or "".
+func guarded[R any](s *Session, sp *api.SandboxPolicy, asked string, do func(*fence.Fence) (R, error)) (R, error) {
 	var none R
 	if err := s.alive(); err != nil {
 		return none, err
@@ -278,6 +278,9 @@ func guarded[R any](s *Session, sp *api.SandboxPolicy, do func(*fence.Fence) (R,
 		if r, err = do(wider); !errors.As(err, &d) {
 			return r, err
 		}
+	}
+	if asked != "" {
+		d.Requested = asked // made for this call alone
 	}
 	emit(s, s.currentTurn(), api.EventFSDenied, *d)
 	return r, err

@@ -169,6 +169,9 @@ func TestP29DenialSaysWhy(t *testing.T) {
 	if d == nil || d.Path != "/etc/wattle-probe" || d.Mode != fence.WorkspaceWrite || d.Rule != fence.RuleOutside || d.Evidence != fence.EvidenceDecision || d.Grant != nil || !strings.Contains(d.Hint, "no grant is offered") {
 		t.Errorf("denial of the file call: %+v", d)
 	}
+	if e := refused(h, c, api.FSWriteText, api.FSWriteTextParams{FileRef: api.FileRef{SessionID: s.SessionID, Path: "../out"}, Content: "x"}, fence.CodeSandboxDenied); e.Denial().Requested != "../out" {
+		t.Errorf("requested %q", e.Denial().Requested)
+	}
 	p, st := h.run(c, s.SessionID, "echo x > /etc/wattle-probe")
 	if len(st.denials) != 1 {
 		t.Fatalf("denials %+v", st.denials)
