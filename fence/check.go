@@ -23,7 +23,7 @@ type match struct {
 	kind   kind
 	depth  int
 	source string
-	root   root     // of kindWritable and kindProtected
+	root   *root    // of kindWritable and kindProtected
 	pat    *pattern // of kindProtected
 }
 
@@ -59,8 +59,8 @@ func (f *Fence) check(canonical, requested string, access Access, directory bool
 	if !absolutePath(canonical) || filepath.Clean(canonical) != canonical || strings.IndexByte(canonical, 0) >= 0 {
 		return f.deny(canonical, requested, access, RuleOutside, "mode")
 	}
-	comps := split(filepath.ToSlash(canonical))
-	m := f.decide(canonical, comps)
+	a := ask(canonical)
+	m := f.decide(&a)
 	if m.kind == kindHidden {
 		return f.deny(canonical, requested, access, RuleHidden, m.source)
 	}
@@ -81,12 +81,12 @@ func (f *Fence) check(canonical, requested string, access Access, directory bool
 	}
 	switch m.kind {
 	case kindWritable:
-		if d := f.checkOnTheWay(canonical, requested, comps, access, m.root, directory); d != nil {
+		if d := f.checkOnTheWay(&a, requested, access, m.root, directory); d != nil {
 			return d
 		}
 		return nil
 	case kindProtected:
-		if m.sampleHook(comps, access) {
+		if m.sampleHook(a.comps, access) {
 			return nil
 		}
 		return f.deny(canonical, requested, access, RuleProtected, m.source)
@@ -97,71 +97,68 @@ func (f *Fence) check(canonical, requested string, access Access, directory bool
 	return f.deny(canonical, requested, access, RuleOutside, "mode")
 }
 
-// decide finds the most specific entry that covers the path.
-func (f *Fence) decide(canonical string, comps []string) match {
+// asked is one path, taken apart once.
+type asked struct {
+	path   string
+	folded string
+	comps  []string // of path
+	fold   []string // of folded; as long as comps
+}
+
+func ask(canonical string) asked {
+	p := filepath.ToSlash(canonical)
+	a := asked{path: canonical, folded: fold(p), comps: split(p)}
+	a.fold = a.comps
+	if a.folded != p {
+		a.fold = split(a.folded)
+	}
+	return a
+}
+
+// decide finds the most specific entry that covers the path. It is asked for
+// every call of a command that changes something, so what cannot cover the
+// path is passed over by one look at a table.
+func (f *Fence) decide(a *asked) match {
 	var m match
 	m.depth = -1
 	if f.readable == nil {
 		m.offer(match{kind: kindReadable, depth: 0, source: "mode"})
 	}
-	for _, r := range f.readable {
-		if covers(r.path, canonical) {
-			m.offer(match{kind: kindReadable, depth: len(split(r.path)), source: r.source})
+	for i := range f.readable {
+		if r := &f.readable[i]; covers(r.path, a.path) {
+			m.offer(match{kind: kindReadable, depth: r.depth, source: r.source})
 		}
 	}
-	for _, v := range f.visible {
-		if covers(v.path, canonical) {
-			m.offer(match{kind: kindReadable, depth: len(split(v.path)), source: v.source})
+	for i := range f.visible {
+		if v := &f.visible[i]; covers(v.path, a.path) {
+			m.offer(match{kind: kindReadable, depth: v.depth, source: v.source})
 		}
 	}
 	var inner *root
 	for i := range f.writable {
 		r := &f.writable[i]
-		if covers(r.path, canonical) {
-			m.offer(match{kind: kindWritable, depth: len(split(r.path)), source: r.source, root: *r})
-			if inner == nil || len(r.path) > len(inner.path) {
+		if covers(r.path, a.path) {
+			m.offer(match{kind: kindWritable, depth: r.depth, source: r.source, root: r})
+			if inner == nil || r.depth > inner.depth {
 				inner = r
 			}
 		}
 	}
-	// By every root that covers the path, not only by the innermost: a root
-	// named below a protected name does not take the protection away. Scratch
-	// and caches do, wherever they lie.
-	for i := range f.writable {
-		r := &f.writable[i]
-		if !inner.holds() || !r.guarded || len(f.protected) == 0 || !covers(r.path, canonical) {
-			continue
+	f.eachProtection(a, inner, func(r *root, rel []string, p *pattern) bool {
+		if n := p.covers(rel); n > 0 {
+			m.offer(match{kind: kindProtected, depth: r.depth + n, source: p.source, root: r, pat: p})
 		}
-		base := len(split(r.path))
-		rel := foldAll(comps[base:])
-		for i := range f.protected {
-			if n := f.protected[i].covers(rel); n > 0 {
-				m.offer(match{kind: kindProtected, depth: base + n, source: f.protected[i].source, root: *r, pat: &f.protected[i]})
-			}
-		}
-	}
-	folded := foldAll(comps)
-	for _, o := range f.own {
-		if componentsCover(o, folded) {
-			return match{kind: kindHidden, depth: len(comps), source: "mode"} // no entry shows these
-		}
-	}
-	for i := range f.hidden {
-		h := &f.hidden[i]
-		if h.pat != nil {
-			if n := h.pat.covers(folded); n > 0 {
-				m.offer(match{kind: kindHidden, depth: n, source: h.source})
-			}
-		} else if componentsCover(h.comps, folded) {
-			m.offer(match{kind: kindHidden, depth: len(h.comps), source: h.source})
-		}
+		return true
+	})
+	if f.hiddenMatch(a, &m) {
+		return match{kind: kindHidden, depth: len(a.comps), source: "mode"} // no entry shows our own places
 	}
 	// A session's own scratch is its own although a pattern hides the scratch of
 	// all others: it counts as one component more specific than it is.
-	if sc := f.policy.Scratch; sc != "" && covers(sc, canonical) {
+	if sc := f.policy.Scratch; sc != "" && covers(sc, a.path) {
 		own := match{kind: kindReadable, depth: len(split(sc)) + 1, source: "mode"}
 		if inner != nil && inner.path == sc {
-			own.kind, own.root = kindWritable, *inner
+			own.kind, own.root = kindWritable, inner
 		}
 		if f.readable == nil || own.kind == kindWritable {
 			m.offer(own)
@@ -173,52 +170,113 @@ func (f *Fence) decide(canonical string, comps []string) match {
 	return m
 }
 
-// holds: there is a root, and protections apply in it.
-func (r *root) holds() bool { return r != nil && r.guarded }
+// eachProtection calls do with every protection that can say something about
+// the path, relative to every root that covers it and not only to the
+// innermost: a root named below a protected name does not take the protection
+// away. Scratch and caches do, wherever they lie. It ends when do says false.
+func (f *Fence) eachProtection(a *asked, inner *root, do func(r *root, rel []string, p *pattern) bool) {
+	if inner == nil || !inner.guarded || len(f.protected) == 0 {
+		return
+	}
+	for i := range f.writable {
+		r := &f.writable[i]
+		if !r.guarded || !covers(r.path, a.path) {
+			continue
+		}
+		rel := a.fold[r.depth:]
+		for _, p := range f.anyProtected {
+			if !do(r, rel, p) {
+				return
+			}
+		}
+		for k, c := range rel {
+			if repeated(rel[:k], c) {
+				continue
+			}
+			for _, p := range f.byName[c] {
+				if !do(r, rel, p) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func repeated(before []string, c string) bool {
+	for _, b := range before {
+		if b == c {
+			return true
+		}
+	}
+	return false
+}
+
+// hiddenMatch offers the hidden entries that cover the path; true when it is
+// one of our own places.
+func (f *Fence) hiddenMatch(a *asked, m *match) bool {
+	for _, o := range f.own {
+		if componentsCover(o, a.fold) {
+			return true
+		}
+	}
+	depth := 0
+	for i := 1; i <= len(a.folded); i++ {
+		if i < len(a.folded) && a.folded[i] != '/' {
+			continue
+		}
+		depth++
+		if source, ok := f.hiddenAt[a.folded[:i]]; ok {
+			m.offer(match{kind: kindHidden, depth: depth, source: source})
+		}
+	}
+	for i := range f.hidden {
+		h := &f.hidden[i]
+		if h.pat == nil || !strings.HasPrefix(a.folded, h.begin) {
+			continue
+		}
+		if n := h.pat.covers(a.fold); n > 0 {
+			m.offer(match{kind: kindHidden, depth: n, source: h.source})
+		}
+	}
+	return false
+}
 
 // checkOnTheWay refuses what would move a protected path away or put another
 // one in its place, although the path itself is free: `.git` may be made as a
 // directory and emptied, but not renamed, replaced or made as a link or file.
-func (f *Fence) checkOnTheWay(canonical, requested string, comps []string, access Access, in root, directory bool) *Denial {
-	base := len(split(in.path))
-	if len(comps) == base && (access == Rename || access == Delete) {
+func (f *Fence) checkOnTheWay(a *asked, requested string, access Access, in *root, directory bool) *Denial {
+	if len(a.comps) == in.depth && (access == Rename || access == Delete) {
 		// The root itself: its parent is not ours to change.
-		d := f.deny(canonical, requested, access, RuleOutside, in.source)
+		d := f.deny(a.path, requested, access, RuleOutside, in.source)
 		d.Grant, d.Hint = nil, "a root itself cannot be moved or removed, only what is in it"
 		return d
 	}
 	switch access {
 	case Rename:
-		if d := f.checkHiddenBelow(canonical, requested, comps); d != nil {
+		if d := f.checkHiddenBelow(a, requested); d != nil {
 			return d
 		}
 	case Create, Link, Bind, Write:
 	default:
 		return nil
 	}
-	for i := range f.writable {
-		r := &f.writable[i]
-		if !in.guarded || !r.guarded || len(f.protected) == 0 || !covers(r.path, canonical) {
-			continue
+	var d *Denial
+	f.eachProtection(a, in, func(_ *root, rel []string, p *pattern) bool {
+		if p.leadsTo(rel, directory) {
+			d = f.deny(a.path, requested, access, RuleProtected, p.source)
 		}
-		rel := foldAll(comps[len(split(r.path)):])
-		for i := range f.protected {
-			if f.protected[i].leadsTo(rel, directory) {
-				return f.deny(canonical, requested, access, RuleProtected, f.protected[i].source)
-			}
-		}
-	}
-	return nil
+		return d == nil
+	})
+	return d
 }
 
 // checkHiddenBelow refuses to move a directory that has a hidden path in it: the
 // path would get another name and come into sight.
-func (f *Fence) checkHiddenBelow(canonical, requested string, comps []string) *Denial {
-	folded := foldAll(comps)
+func (f *Fence) checkHiddenBelow(a *asked, requested string) *Denial {
 	for i := range f.hidden {
 		h := &f.hidden[i]
-		if h.pat != nil && h.pat.begins(folded) || h.pat == nil && componentsCover(folded, h.comps) {
-			return f.deny(canonical, requested, Rename, RuleHidden, h.source)
+		if h.pat != nil && h.pat.begins(a.fold) || h.pat == nil && componentsCover(a.fold, h.comps) {
+			return f.deny(a.path, requested, Rename, RuleHidden, h.source)
 		}
 	}
 	return nil

@@ -11,10 +11,15 @@ import (
 // root is one covering entry: everything at or below path.
 type root struct {
 	path   string
+	depth  int // number of components
 	source string
 	// guarded: protections apply below it (workspace and extra roots, but
 	// neither scratch nor caches).
 	guarded bool
+}
+
+func newRoot(path, source string, guarded bool) root {
+	return root{path: path, depth: len(split(filepath.ToSlash(path))), source: source, guarded: guarded}
 }
 
 // hidden is a compiled hidden entry: pat is set when the path has globs, comps
@@ -24,6 +29,7 @@ type hidden struct {
 	path   string
 	comps  []string
 	pat    *pattern
+	begin  string // what every folded path that pat covers begins with
 	source string
 }
 
@@ -37,12 +43,18 @@ type Fence struct {
 	policy    Policy
 	writable  []root // sorted by path
 	protected []pattern
-	hidden    []hidden
-	visible   []root
-	readable  []root     // nil: everything
-	own       [][]string // folded components of Wattle's own places
-	devices   map[string]Device
-	sockets   []root
+	// byName are the protections whose first name is a plain one, by that name;
+	// anyProtected are the others. Together they are protected.
+	byName       map[string][]*pattern
+	anyProtected []*pattern
+	hidden       []hidden
+	// hiddenAt are the hidden paths without globs, folded, with their source.
+	hiddenAt map[string]string
+	visible  []root
+	readable []root     // nil: everything
+	own      [][]string // folded components of Wattle's own places
+	devices  map[string]Device
+	sockets  []root
 	// skipped are entries that could not be used, for the report.
 	skipped []Skipped
 }
@@ -55,7 +67,7 @@ func New(p Policy) (*Fence, error) {
 	if p.Mode.rank() == 0 {
 		return nil, &PolicyError{Code: CodePolicyInvalid, Msg: "no mode"}
 	}
-	f := &Fence{policy: p, devices: map[string]Device{}}
+	f := &Fence{policy: p, devices: map[string]Device{}, byName: map[string][]*pattern{}, hiddenAt: map[string]string{}}
 	if f.policy.Network == "" {
 		f.policy.Network = NetworkOn
 	}
@@ -78,6 +90,7 @@ func New(p Policy) (*Fence, error) {
 		}
 		f.protected = append(f.protected, pat)
 	}
+	f.indexProtected()
 	if err := f.addHidden(); err != nil {
 		return nil, err
 	}
@@ -85,17 +98,17 @@ func New(p Policy) (*Fence, error) {
 		return nil, err
 	}
 	for _, v := range p.Visible {
-		f.visible = append(f.visible, root{path: cleanCanonical(v.Path), source: v.Source})
+		f.visible = append(f.visible, newRoot(cleanCanonical(v.Path), v.Source, false))
 	}
 	for _, s := range p.UnixSockets {
-		f.sockets = append(f.sockets, root{path: cleanCanonical(s.Path), source: s.Source})
+		f.sockets = append(f.sockets, newRoot(cleanCanonical(s.Path), s.Source, false))
 	}
 	if p.ReadableRoots != nil {
 		f.readable = []root{}
 		for _, r := range p.ReadableRoots {
 			c := f.resolveOrSkip(r.Path)
 			if c != "" {
-				f.readable = append(f.readable, root{path: c, source: r.Source})
+				f.readable = append(f.readable, newRoot(c, r.Source, false))
 			}
 		}
 	}
@@ -131,7 +144,7 @@ func (f *Fence) addHidden() error {
 			if err != nil {
 				return err
 			}
-			f.hidden = append(f.hidden, hidden{path: at, pat: &pat, source: h.Source})
+			f.hidden = append(f.hidden, hidden{path: at, pat: &pat, begin: pat.begin(), source: h.Source})
 			continue
 		}
 		f.hide(h.Path, h.Source)
@@ -142,10 +155,27 @@ func (f *Fence) addHidden() error {
 	return nil
 }
 
+// indexProtected sorts the protections by the name that a path must hold for
+// them to say anything about it.
+func (f *Fence) indexProtected() {
+	for i := range f.protected {
+		p := &f.protected[i]
+		if name := p.firstName(); name != "" {
+			f.byName[name] = append(f.byName[name], p)
+		} else {
+			f.anyProtected = append(f.anyProtected, p)
+		}
+	}
+}
+
 func (f *Fence) hide(path, source string) (folded []string) {
 	c := cleanCanonical(path)
 	folded = foldAll(split(filepath.ToSlash(c)))
 	f.hidden = append(f.hidden, hidden{path: c, comps: folded, source: source})
+	at := "/" + strings.Join(folded, "/")
+	if _, ok := f.hiddenAt[at]; !ok {
+		f.hiddenAt[at] = source
+	}
 	return folded
 }
 
@@ -251,7 +281,7 @@ func (f *Fence) addRoot(e Entry, guarded, open, must bool) error {
 			return nil
 		}
 	}
-	f.writable = append(f.writable, root{path: r.Path, source: e.Source, guarded: guarded})
+	f.writable = append(f.writable, newRoot(r.Path, e.Source, guarded))
 	return nil
 }
 
@@ -332,7 +362,7 @@ func (f *Fence) Skipped() []Skipped { return slices.Clone(f.skipped) }
 // read-only too, and protections do not apply in it. path must be canonical.
 func (f *Fence) WithTemp(path string) *Fence {
 	g := *f
-	g.writable = append(slices.Clone(f.writable), root{path: path, source: "mode"})
+	g.writable = append(slices.Clone(f.writable), newRoot(path, "mode", false))
 	sort.Slice(g.writable, func(i, j int) bool { return g.writable[i].path < g.writable[j].path })
 	return &g
 }

@@ -44,7 +44,7 @@ var harmlessKeys = map[string]bool{
 // is refused as the key "?": git and this parser must agree on what is said.
 //
 // URLs that name a program (`ext::`) or a transport helper are refused as
-// values of otherwise harmless keys.
+// values of otherwise harmless keys; a branch's remote may be a URL too.
 func GuardGitConfig(prev, next []byte) []string {
 	n, ok := parseGitConfig(string(next))
 	if !ok {
@@ -88,7 +88,7 @@ func removable(key string) bool {
 }
 
 func harmlessValues(key string, vals []string) bool {
-	if !strings.HasSuffix(key, ".url") {
+	if !strings.HasSuffix(key, ".url") && !strings.HasSuffix(key, "remote") {
 		return true
 	}
 	for _, v := range vals {
@@ -123,149 +123,191 @@ func keyPattern(key string) string {
 	return key[:first] + ".*" + key[last:]
 }
 
-// parseGitConfig reads the part of the git-config(1) syntax that git itself
-// writes, and refuses what it is not sure of. Keys are lower case except the
-// middle part; each has its values in order.
+// parseGitConfig reads a git configuration as git does (config.c, from
+// git_parse_source on), and refuses what git refuses or what it would cut
+// short. Keys are lower case except the middle part; each has its values in
+// order.
 func parseGitConfig(s string) (map[string][]string, bool) {
+	if strings.IndexByte(s, 0) >= 0 {
+		return nil, false // git cuts names and values there
+	}
+	r := &configReader{rest: strings.TrimPrefix(s, "\ufeff")}
 	out := map[string][]string{}
 	section := ""
-	s = strings.TrimPrefix(s, "\ufeff")
-	lines := strings.Split(s, "\n")
-	for i := 0; i < len(lines); i++ {
-		line := strings.TrimSpace(strings.TrimSuffix(lines[i], "\r"))
-		if line == "" || line[0] == '#' || line[0] == ';' {
-			continue
-		}
-		if line[0] == '[' {
-			name, rest, ok := parseSection(line)
-			if !ok {
+	for comment := false; ; {
+		c := r.next()
+		switch {
+		case c == '\n':
+			if r.end {
+				return out, true
+			}
+			comment = false
+		case comment || isConfigSpace(c):
+		case c == '#' || c == ';':
+			comment = true
+		case c == '[':
+			name, ok := r.section()
+			if !ok || name == "" {
 				return nil, false
 			}
 			section = name
-			line = strings.TrimSpace(rest)
-			if line == "" || line[0] == '#' || line[0] == ';' {
-				continue
-			}
-		}
-		if section == "" {
+		case !isLetter(c) || section == "":
 			return nil, false
-		}
-		key, raw, hasValue := strings.Cut(line, "=")
-		key = strings.ToLower(strings.TrimSpace(key))
-		if !validKey(key) {
-			return nil, false
-		}
-		val := "true"
-		if hasValue {
-			for strings.HasSuffix(raw, `\`) && !strings.HasSuffix(raw, `\\`) && i+1 < len(lines) {
-				i++
-				raw = raw[:len(raw)-1] + strings.TrimSuffix(lines[i], "\r")
-			}
-			v, ok := parseValue(raw)
+		default:
+			key, val, ok := r.entry(c)
 			if !ok {
 				return nil, false
 			}
-			val = v
+			key = section + "." + key
+			out[key] = append(out[key], val)
 		}
-		out[section+"."+key] = append(out[section+"."+key], val)
 	}
-	return out, true
 }
 
-func validKey(k string) bool {
-	if k == "" || !(k[0] >= 'a' && k[0] <= 'z') {
-		return false
-	}
-	for i := 0; i < len(k); i++ {
-		c := k[i]
-		if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-') {
-			return false
-		}
-	}
-	return true
+// configReader gives the bytes of a configuration; line ends are LF or CR LF,
+// and the end of the file is one more line end.
+type configReader struct {
+	rest string
+	end  bool
 }
 
-// parseSection reads `[section]` or `[section "name"]`, with what follows.
-func parseSection(line string) (name, rest string, ok bool) {
-	i := 1
-	for i < len(line) && (line[i] >= 'a' && line[i] <= 'z' || line[i] >= 'A' && line[i] <= 'Z' || line[i] >= '0' && line[i] <= '9' || line[i] == '-' || line[i] == '.') {
-		i++
+func (r *configReader) next() byte {
+	if r.rest == "" {
+		r.end = true
+		return '\n'
 	}
-	name = strings.ToLower(line[1:i])
-	if name == "" || i >= len(line) {
-		return "", "", false
+	c := r.rest[0]
+	r.rest = r.rest[1:]
+	if c == '\r' && strings.HasPrefix(r.rest, "\n") {
+		c, r.rest = '\n', r.rest[1:]
 	}
-	if line[i] == ']' {
-		return name, line[i+1:], true
-	}
-	j := i
-	for j < len(line) && (line[j] == ' ' || line[j] == '\t') {
-		j++
-	}
-	if j == i || j >= len(line) || line[j] != '"' {
-		return "", "", false
-	}
-	var sub strings.Builder
-	for j++; j < len(line); j++ {
-		switch line[j] {
-		case '\\':
-			j++
-			if j >= len(line) {
-				return "", "", false
-			}
-			sub.WriteByte(line[j])
-		case '"':
-			if j+1 >= len(line) || line[j+1] != ']' {
-				return "", "", false
-			}
-			return name + "." + sub.String(), line[j+2:], true
-		default:
-			sub.WriteByte(line[j])
+	return c
+}
+
+// section reads what follows `[`: `name]` or `name "sub"]`.
+func (r *configReader) section() (string, bool) {
+	var b strings.Builder
+	for {
+		c := r.next()
+		switch {
+		case r.end:
+			return "", false
+		case c == ']':
+			return b.String(), true
+		case isConfigSpace(c):
+			return r.subsection(b.String(), c)
+		case !isKeyByte(c) && c != '.':
+			return "", false
 		}
+		b.WriteByte(lower(c))
+	}
+}
+
+func (r *configReader) subsection(name string, c byte) (string, bool) {
+	for isConfigSpace(c) {
+		if c == '\n' {
+			return "", false
+		}
+		c = r.next()
+	}
+	if c != '"' {
+		return "", false
+	}
+	var b strings.Builder
+	b.WriteString(name + ".")
+	for {
+		c := r.next()
+		if c == '"' {
+			return b.String(), r.next() == ']' && !r.end
+		}
+		if c == '\\' {
+			c = r.next()
+		}
+		if c == '\n' {
+			return "", false
+		}
+		b.WriteByte(c)
+	}
+}
+
+// entry reads one variable, whose name begins with c.
+func (r *configReader) entry(c byte) (key, val string, ok bool) {
+	var b strings.Builder
+	for !r.end && isKeyByte(c) {
+		b.WriteByte(lower(c))
+		c = r.next()
+	}
+	for c == ' ' || c == '\t' {
+		c = r.next()
+	}
+	switch c {
+	case '\n':
+		return b.String(), "true", true
+	case '=':
+		val, ok = r.value()
+		return b.String(), val, ok
 	}
 	return "", "", false
 }
 
-// parseValue reads one value: quotes, escapes, trailing comment.
-func parseValue(raw string) (string, bool) {
-	raw = strings.TrimLeft(raw, " \t")
+// value reads up to the end of the line, which a backslash moves to the next
+// line, though not in a comment.
+func (r *configReader) value() (string, bool) {
 	var b strings.Builder
-	quoted := false
-	end := 0 // length without trailing blanks outside quotes
-	for i := 0; i < len(raw); i++ {
-		c := raw[i]
+	quoted, comment := false, false
+	blanks := "" // not yet known to be inside the value
+	for {
+		c := r.next()
 		switch {
-		case c == '\\':
-			i++
-			if i >= len(raw) {
-				return "", false
+		case c == '\n':
+			return b.String(), !quoted
+		case comment:
+			continue
+		case isConfigSpace(c) && !quoted:
+			if b.Len() > 0 {
+				blanks += string(c)
 			}
-			switch raw[i] {
-			case 'n':
-				b.WriteByte('\n')
+			continue
+		case !quoted && (c == '#' || c == ';'):
+			comment = true
+			continue
+		}
+		b.WriteString(blanks)
+		blanks = ""
+		switch c {
+		case '"':
+			quoted = !quoted
+			continue
+		case '\\':
+			switch c = r.next(); c {
+			case '\n':
+				continue
 			case 't':
-				b.WriteByte('\t')
+				c = '\t'
 			case 'b':
-				b.WriteByte('\b')
+				c = '\b'
+			case 'n':
+				c = '\n'
 			case '\\', '"':
-				b.WriteByte(raw[i])
 			default:
 				return "", false
 			}
-			end = b.Len()
-		case c == '"':
-			quoted = !quoted
-		case !quoted && (c == '#' || c == ';'):
-			return b.String()[:end], true
-		default:
-			b.WriteByte(c)
-			if quoted || c != ' ' && c != '\t' && c != '\r' {
-				end = b.Len()
-			}
 		}
+		b.WriteByte(c)
 	}
-	if quoted {
-		return "", false
+}
+
+// isConfigSpace is git's own isspace: no vertical tab, no form feed, nothing
+// beyond ASCII.
+func isConfigSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
+
+func isLetter(c byte) bool { return lower(c) >= 'a' && lower(c) <= 'z' }
+
+func isKeyByte(c byte) bool { return isLetter(c) || c >= '0' && c <= '9' || c == '-' }
+
+func lower(c byte) byte {
+	if c >= 'A' && c <= 'Z' {
+		return c + 'a' - 'A'
 	}
-	return b.String()[:end], true
+	return c
 }

@@ -74,6 +74,34 @@ func (p *pattern) leadsTo(comps []string, directory bool) bool {
 	return found
 }
 
+// firstName is the name that every path must hold which the pattern covers, or
+// which leads to one: its first segment that is no **, if that is a plain name.
+func (p *pattern) firstName() string {
+	for _, s := range p.segs {
+		if s == "**" {
+			continue
+		}
+		if strings.ContainsAny(s, `*?[\`) {
+			return ""
+		}
+		return s
+	}
+	return ""
+}
+
+// begin is what every absolute path begins with that the pattern covers: its
+// plain segments before the first glob.
+func (p *pattern) begin() string {
+	var b strings.Builder
+	for _, s := range p.segs {
+		if strings.ContainsAny(s, `*?[\`) {
+			break
+		}
+		b.WriteString("/" + s)
+	}
+	return b.String()
+}
+
 // stackReach is how many components a path can have before reach allocates.
 const stackReach = 48
 
