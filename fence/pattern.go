@@ -111,7 +111,12 @@ const stackReach = 48
 // lengths, whatever the pattern: a path is what an attacker chooses.
 func (p *pattern) reach(comps []string, buf []bool, each func(i int, at []bool)) []bool {
 	n := len(comps) + 1
-	at := append(buf, make([]bool, n)...)
+	at := buf
+	if n > cap(at) {
+		at = make([]bool, n)
+	}
+	at = at[:n]
+	clear(at)
 	at[0] = true
 	for i, s := range p.segs {
 		if each != nil {
