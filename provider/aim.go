@@ -112,10 +112,10 @@ func (c *call) mutate(t Target, try func(aim) error) error {
 	return nil
 }
 
-// openDir opens the directory that aim found; when it is gone or a link now,
+// openAim opens the directory that aim found; when it is gone or a link now,
 // the path changed.
-func openDir(path string) (*anchor.Dir, error) {
-	d, err := anchor.OpenDir(path)
+func (c *call) openAim(path string) (*anchor.Dir, error) {
+	d, err := c.openDir(path)
 	if changedPath(err) {
 		return nil, errMoved{err: err}
 	}
@@ -135,7 +135,7 @@ type parents struct {
 }
 
 func (c *call) openParents(a aim) (*parents, error) {
-	base, err := openDir(a.dir)
+	base, err := c.openAim(a.dir)
 	if err != nil {
 		return nil, err
 	}

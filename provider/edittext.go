@@ -43,7 +43,7 @@ func (ed *editing) try(a aim) (EditOutcome, error) {
 	case a.link, len(a.missing) > 0:
 		return EditOutcome{}, ed.stale(saysGone)
 	}
-	dir, err := openDir(a.dir)
+	dir, err := ed.openAim(a.dir)
 	if err != nil {
 		return EditOutcome{}, err
 	}

@@ -7,6 +7,12 @@ import "context"
 // complete), "checked" (right before the exchange), "exchanged".
 func (l *Local) SetHook(f func(point string)) { l.hook = f }
 
+// Lack takes features away: unnamed files, renaming without replacing, and
+// exchanging, as file systems and systems have it that know none of them.
+func (l *Local) Lack(unnamed, noReplace, exchange bool) {
+	l.lacks = features{unnamed, noReplace, exchange}
+}
+
 // RacyVersion tells whether a version is marked racy and whether it carries a
 // hash; ok is false when it is none.
 func RacyVersion(v Version) (racy, hashed, ok bool) {

@@ -25,7 +25,7 @@ func (l *Local) ListDir(ctx context.Context, f *fence.Fence, t Target) ([]DirEnt
 		return nil, err
 	}
 	var out []DirEntry
-	err = c.reach(key, func(s spot) error {
+	err = c.reach(key, c.followed(key), func(s spot) error {
 		info, err := s.lstat()
 		switch {
 		case err != nil:
@@ -173,7 +173,7 @@ func (c *call) lookThrough(ch *child) (described, error) {
 		return described{}, err
 	}
 	parent := filepath.Dir(r.Path)
-	dir, err := anchor.OpenDir(parent)
+	dir, err := c.openDir(parent)
 	if err != nil {
 		return described{}, err
 	}

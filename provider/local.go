@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/wattle-dev/wattle/internal/anchor"
 )
 
 // Config is how a [Local] behaves. The zero Config is usable.
@@ -38,13 +40,19 @@ type Local struct {
 	mode     uint32
 	clock    Clock
 
+	// root is the root directory, opened once; nil where there is more than
+	// one (Windows).
+	root *anchor.Dir
+
 	known hashes
 	// Lock order: files, then dirs, then the directory's lock across processes.
 	files turns // by target key
-	dirs  turns // by identity of the parent, around a publication
+	dirs  turns // by path of the parent, around a replacement
 
 	// hook is called at named points, in tests only; nil otherwise.
 	hook func(point string)
+	// lacks are features of file systems that tests take away.
+	lacks features
 }
 
 var _ Provider = (*Local)(nil)
@@ -84,7 +92,36 @@ func NewLocal(c Config) (*Local, error) {
 	if l.clock == nil {
 		l.clock = newSystemClock()
 	}
+	if filepath.VolumeName(l.cwd) == "" {
+		root, err := anchor.OpenDir(string(filepath.Separator))
+		if err != nil {
+			return nil, fmt.Errorf("new provider: %w", bare(err))
+		}
+		l.root = root
+	}
 	return l, nil
+}
+
+// Close gives the root directory's handle back. Calls that begin later fail
+// with FS_IO_ERROR.
+func (l *Local) Close() error {
+	if l.root == nil {
+		return nil
+	}
+	return l.root.Close()
+}
+
+// openDir opens the directory at a canonical path, from the root's handle and
+// without following any link: ELOOP when there is one.
+func (l *Local) openDir(path string) (*anchor.Dir, error) {
+	if l.root == nil {
+		return anchor.OpenDir(path)
+	}
+	rel, err := filepath.Rel(string(filepath.Separator), path)
+	if err != nil {
+		return nil, err
+	}
+	return l.root.Walk(rel)
 }
 
 // tries bounds how often a call begins anew because its path changed under it.
@@ -93,6 +130,9 @@ const tries = 16
 // lockPatience is how long a replacement waits for another process to finish
 // one in the same directory.
 const lockPatience = time.Second
+
+// features that not every file system has.
+type features struct{ unnamed, noReplace, exchange bool }
 
 func (l *Local) at(point string) {
 	if l.hook != nil {

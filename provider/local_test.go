@@ -21,3 +21,19 @@ func newLocal(t *testing.T) *provider.Local {
 func TestContract(t *testing.T) {
 	providertest.Run(t, func(t *testing.T) provider.Provider { return newLocal(t) })
 }
+
+// The ways of publishing that other file systems need keep the contract too.
+func TestContractWithLessFeatures(t *testing.T) {
+	for name, lacks := range map[string][3]bool{
+		"no unnamed files": {true, false, false},
+		"no flags at all":  {true, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			providertest.Run(t, func(t *testing.T) provider.Provider {
+				l := newLocal(t)
+				l.Lack(lacks[0], lacks[1], lacks[2])
+				return l
+			})
+		})
+	}
+}

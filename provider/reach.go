@@ -2,6 +2,7 @@ package provider
 
 import (
 	"errors"
+	"io/fs"
 	"path/filepath"
 	"syscall"
 
@@ -25,26 +26,24 @@ func (s spot) lstat() (anchor.Info, error) {
 	return s.dir.Lstat(s.name)
 }
 
-// reach opens the parent of a key that is to be looked at and hands it to use.
-// The path of a key holds no link when it was made; when one is found on the
-// way now, the path is resolved again and the fence is asked again. use may
-// return errMoved to have that done for the last name too.
-func (c *call) reach(key string, use func(spot) error) error {
-	path, stale := key, false
-	return c.again(func() error {
-		if stale {
-			r, err := c.fence.Resolve(key)
-			if err != nil {
+// reach opens the parent of a path that is to be looked at or read and hands it
+// to use. The path of a key holds no link when it was made; when one is found
+// on the way now, or use returns errMoved, anew gives the path as it leads now,
+// and the fence is asked again.
+func (c *call) reach(path string, anew func() (string, error), use func(spot) error) error {
+	first := true
+	return c.again(func() (err error) {
+		if !first {
+			if path, err = anew(); err != nil {
 				return err
 			}
-			path = r.Path
 		}
-		stale = true
+		first = false
 		if err := c.may(path, fence.Read); err != nil {
 			return err
 		}
 		parent := filepath.Dir(path)
-		dir, err := anchor.OpenDir(parent)
+		dir, err := c.openDir(parent)
 		if errors.Is(err, syscall.ELOOP) {
 			return errMoved{err: err}
 		}
@@ -58,6 +57,39 @@ func (c *call) reach(key string, use func(spot) error) error {
 		}
 		return use(s)
 	})
+}
+
+// followed resolves all of a path, a link in the last place too.
+func (c *call) followed(path string) func() (string, error) {
+	return func() (string, error) {
+		r, err := c.fence.Resolve(path)
+		return r.Path, err
+	}
+}
+
+// unfollowed resolves a path but for its last name: to the canonical parent and
+// that name. A path that ends in a slash or in dots names a directory, and a
+// link there is followed, as the kernel does.
+func (c *call) unfollowed(way string) func() (string, error) {
+	return func() (string, error) {
+		dir, name := filepath.Split(way)
+		if name == "" || name == "." || name == ".." {
+			dir, name = way, ""
+		}
+		r, err := c.fence.Resolve(dir)
+		if err != nil {
+			// A refusal first, so that the error tells nothing about hidden
+			// paths.
+			if denied := c.may(filepath.Clean(way), fence.Read); denied != nil {
+				return "", denied
+			}
+			return "", err
+		}
+		if r.Dangling != "" {
+			return "", fs.ErrNotExist
+		}
+		return filepath.Join(r.Path, name), nil
+	}
 }
 
 // leadsNowhere tells whether the link at a canonical path has no target now.

@@ -25,7 +25,7 @@ func (l *Local) ReadText(ctx context.Context, f *fence.Fence, t Target, o ReadOp
 		return TextContent{}, err
 	}
 	var out TextContent
-	err = c.reach(key, func(s spot) error {
+	err = c.reach(key, c.unfollowed(key), func(s spot) error {
 		if s.name == "" {
 			return c.fail(CodeNotRegularFile, "not a regular file")
 		}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
+	"path/filepath"
 	"syscall"
 
 	"github.com/wattle-dev/wattle/internal/anchor"
@@ -58,36 +58,56 @@ func (c *call) replace(dir *anchor.Dir, a aim, want expected, look func(*pinned.
 		return replaced{}, err
 	}
 	c.at("staged")
-	unlock, err := c.lockDir(dir)
+	held, err := c.publish(dir, a, s, want, look, &out)
 	if err != nil {
 		return replaced{}, err
 	}
+	defer held.Close()
+	out.version = c.published(s, a.path)
+	_ = held.Sync() // as in syncDir
+	return out, nil
+}
+
+// publish is the part of replace under the directory's lock. The handle is for
+// the sync, which others need not wait for.
+func (c *call) publish(dir *anchor.Dir, a aim, s *staged, want expected, look func(*pinned.File), out *replaced) (*dirlock.Held, error) {
+	held, unlock, err := c.lockDir(dir, a)
+	if err != nil {
+		return nil, err
+	}
 	defer unlock()
+	if err := c.swap(dir, a, s, want, look, out); err != nil {
+		held.Close()
+		return nil, err
+	}
+	return held, nil
+}
+
+func (c *call) swap(dir *anchor.Dir, a aim, s *staged, want expected, look func(*pinned.File), out *replaced) error {
 	if err := c.unchanged(dir, a.name, want); err != nil {
-		return replaced{}, err
+		return err
 	}
 	c.at("checked")
 	if err := c.alive(); err != nil {
-		return replaced{}, err
+		return err
 	}
-	err = dir.Rename(s.name, dir, a.name, anchor.Exchange)
-	if errors.Is(err, errors.ErrUnsupported) {
-		out.links = others(want.info.Nlink)
-		if err := dir.Rename(s.name, dir, a.name, anchor.Replace); err != nil {
-			return replaced{}, moved(err)
-		}
-		s.name = ""
-	} else if err != nil {
-		return replaced{}, moved(err)
-	} else {
+	err := errors.ErrUnsupported
+	if !c.lacks.exchange {
+		err = dir.Rename(s.name, dir, a.name, anchor.Exchange)
+	}
+	if err == nil {
 		c.at("exchanged")
-		if err := c.settleExchange(s, a, want, &out, look); err != nil {
-			return replaced{}, err
-		}
+		return c.settleExchange(s, a, want, out, look)
 	}
-	out.version = c.published(s, a.path)
-	syncDir(dir)
-	return out, nil
+	if !errors.Is(err, errors.ErrUnsupported) {
+		return moved(err)
+	}
+	out.links = others(want.info.Nlink)
+	if err := dir.Rename(s.name, dir, a.name, anchor.Replace); err != nil {
+		return moved(err)
+	}
+	s.name = ""
+	return nil
 }
 
 // moved turns the errors of a path or file that is not there any more.
@@ -102,23 +122,19 @@ func moved(err error) error {
 func others(nlink uint64) int { return int(max(nlink, 1) - 1) }
 
 // lockDir makes the exchange, the look at what came out and the exchange back
-// one step among all Wattle processes.
-func (c *call) lockDir(dir *anchor.Dir) (unlock func(), err error) {
-	i, err := dir.Stat()
+// one step among all Wattle processes. Inside this one the calls line up, so
+// that only one at a time has to try for the directory's lock.
+func (c *call) lockDir(dir *anchor.Dir, a aim) (held *dirlock.Held, unlock func(), err error) {
+	inner, err := c.dirs.lock(c.ctx, filepath.Dir(a.path))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	key := strconv.FormatUint(i.Dev, 16) + ":" + strconv.FormatUint(i.Ino, 16)
-	inner, err := c.dirs.lock(c.ctx, key)
-	if err != nil {
-		return nil, err
-	}
-	outer, _, err := dirlock.Lock(c.ctx, dir, lockPatience)
+	held, err = dirlock.Lock(c.ctx, dir, lockPatience)
 	if err != nil {
 		inner()
-		return nil, err
+		return nil, nil, err
 	}
-	return func() { outer(); inner() }, nil
+	return held, func() { held.Unlock(); inner() }, nil
 }
 
 // unchanged looks once more right before the publication, when nothing has to

@@ -17,6 +17,7 @@ type staged struct {
 	f    *os.File
 	name string // empty: it has no name
 	sum  digest
+	size int64
 	// info is the file as it was when it was complete.
 	info anchor.Info
 }
@@ -26,9 +27,12 @@ type staged struct {
 func (c *call) stage(dir *anchor.Dir, perm uint32, unnamed bool, parts ...string) (*staged, error) {
 	s := &staged{dir: dir}
 	var err error
-	if unnamed {
+	switch {
+	case unnamed && c.lacks.unnamed:
+		return nil, errors.ErrUnsupported
+	case unnamed:
 		s.f, err = dir.OpenUnnamed(perm)
-	} else {
+	default:
 		// Short, and independent of the target's name, which may be as long
 		// as names can be. 80 bits: nobody meets it by chance.
 		s.name = TempPrefix + rand.Text()[:16]
@@ -64,23 +68,20 @@ func (c *call) fill(s *staged, parts []string) error {
 		}
 	}
 	h.Sum(s.sum[:0])
-	info, err := anchor.StatFile(s.f)
-	if err != nil {
-		return err
-	}
-	if info.Size != total {
-		return &fs.PathError{Op: "write", Err: syscall.EIO}
-	}
-	s.info = info
+	s.size = total
 	return nil
 }
 
-// finish makes content and metadata durable. Nothing may be written after it.
+// finish makes content and metadata durable, and makes sure that all of it is
+// there. Nothing may be written after it.
 func (s *staged) finish() error {
 	if err := s.f.Sync(); err != nil {
 		return err
 	}
 	info, err := anchor.StatFile(s.f)
+	if err == nil && info.Size != s.size {
+		err = &fs.PathError{Op: "write", Err: syscall.EIO}
+	}
 	s.info = info
 	return err
 }
@@ -141,7 +142,7 @@ func (c *call) publishNew(dir *anchor.Dir, name string, mode *uint32, parts ...s
 			s.discard()
 			return nil, err
 		}
-		if err = s.giveName(name); err == nil {
+		if err = c.giveName(s, name); err == nil {
 			return s, nil
 		}
 		s.discard()
@@ -164,11 +165,14 @@ func final(err error) bool {
 }
 
 // giveName publishes. It never replaces.
-func (s *staged) giveName(name string) error {
+func (c *call) giveName(s *staged, name string) error {
 	if s.name == "" {
 		return s.dir.LinkFile(s.f, name)
 	}
-	err := s.dir.Rename(s.name, s.dir, name, anchor.NoReplace)
+	err := errors.ErrUnsupported
+	if !c.lacks.noReplace {
+		err = s.dir.Rename(s.name, s.dir, name, anchor.NoReplace)
+	}
 	if errors.Is(err, errors.ErrUnsupported) {
 		if err = s.dir.Link(s.name, s.dir, name); err == nil {
 			_ = s.dir.Unlink(s.name)

@@ -2,7 +2,6 @@ package provider
 
 import (
 	"context"
-	"path/filepath"
 	"time"
 
 	"github.com/wattle-dev/wattle/fence"
@@ -20,7 +19,7 @@ func (l *Local) Stat(ctx context.Context, f *fence.Fence, t Target) (*Info, erro
 		return nil, err
 	}
 	var out *Info
-	err = c.reach(key, func(s spot) error {
+	err = c.reach(key, c.followed(key), func(s spot) error {
 		d, err := c.describe(s.lstat)
 		if err != nil {
 			return err
@@ -49,12 +48,10 @@ func (l *Local) Lstat(ctx context.Context, f *fence.Fence, path string, o Resolv
 	}
 	c.shown = shown
 	var out *PathInfo
-	err = c.again(func() error {
-		at, err := c.unfollowed(way)
-		if err != nil {
-			return err
-		}
-		return c.reach(at, func(s spot) error {
+	anew := c.unfollowed(way)
+	at, err := anew()
+	if err == nil {
+		err = c.reach(at, anew, func(s spot) error {
 			d, err := c.describe(s.lstat)
 			if err != nil {
 				return err
@@ -62,7 +59,7 @@ func (l *Local) Lstat(ctx context.Context, f *fence.Fence, path string, o Resolv
 			out = &PathInfo{Version: d.token.version(), Type: d.kind(), Size: d.size()}
 			return nil
 		})
-	})
+	}
 	return out, c.looked(err)
 }
 
@@ -76,25 +73,6 @@ func (c *call) looked(err error) error {
 		return nil
 	}
 	return c.mapped(err)
-}
-
-// unfollowed gives the place of a path whose last name is not followed: the
-// canonical parent and that name. A path that ends in a slash or in dots names
-// a directory, and a link there is followed, as the kernel does.
-func (c *call) unfollowed(way string) (string, error) {
-	dir, name := filepath.Split(way)
-	if name == "" || name == "." || name == ".." {
-		dir, name = way, ""
-	}
-	r, err := c.fence.Resolve(dir)
-	if err != nil {
-		// A refusal first, so that the error tells nothing about hidden paths.
-		if denied := c.may(filepath.Clean(way), fence.Read); denied != nil {
-			return "", denied
-		}
-		return "", err
-	}
-	return filepath.Join(r.Path, name), nil
 }
 
 // described is a file and the version that stands for its state.

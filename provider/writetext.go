@@ -74,7 +74,7 @@ func (w *writing) try(a aim) (WriteOutcome, error) {
 	case len(a.missing) > 0:
 		return w.create(a)
 	}
-	dir, err := openDir(a.dir)
+	dir, err := w.openAim(a.dir)
 	if err != nil {
 		return WriteOutcome{}, err
 	}

@@ -32,6 +32,8 @@ func testLook(t *testing.T, mk Make) {
 		{name: "link to a file (F09)", disk: func(w *World) { w.File("W/f", "123"); w.Link("W/x", "f") }, at: "W/x", stat: "file", lstat: "symlink", size: 3},
 		{name: "link to a directory", disk: func(w *World) { w.Dir("W/d"); w.Link("W/x", "d") }, at: "W/x", stat: "directory", lstat: "symlink", size: -1},
 		{name: "dangling link (F09)", disk: func(w *World) { w.Link("W/x", "none") }, at: "W/x", lstat: "symlink"},
+		{name: "below a dangling link", disk: func(w *World) { w.Link("W/d", "none") }, at: "W/d/x"},
+		{name: "below a file", disk: func(w *World) { w.File("W/d", "1") }, at: "W/d/x"},
 		{name: "link out", disk: func(w *World) { w.File("O/f", "1"); w.Link("W/x", w.O+"/f") }, at: "W/x", stat: "file", lstat: "symlink", size: 1},
 		{name: "hidden", disk: func(w *World) { w.File("W/x.secret", "1") }, at: "W/x.secret", stat: "FS_SANDBOX_DENIED", lstat: "FS_SANDBOX_DENIED"},
 		{name: "link to hidden", disk: func(w *World) { w.File("W/x.secret", "1"); w.Link("W/x", "x.secret") }, at: "W/x", stat: "FS_SANDBOX_DENIED", lstat: "symlink"},

@@ -10,34 +10,62 @@ import (
 	"github.com/wattle-dev/wattle/internal/anchor"
 )
 
-// Lock locks the directory and returns what unlocks it. held is false when the
-// lock could not be had within patience, or not at all (no read permission on
-// the directory, a file system without locks); the caller goes on then. The
-// only error is the context's.
-func Lock(ctx context.Context, d *anchor.Dir, patience time.Duration) (unlock func(), held bool, err error) {
-	fd := open(d)
-	if fd < 0 {
-		return func() {}, false, ctx.Err()
+// Held is a locked directory, or one that could not be locked.
+type Held struct {
+	d  *anchor.Dir
+	fd int // -1: not opened
+}
+
+// Lock locks the directory. When the lock cannot be had within patience, or not
+// at all (no read permission on the directory, a file system without locks),
+// the caller goes on without. The only error is the context's.
+func Lock(ctx context.Context, d *anchor.Dir, patience time.Duration) (*Held, error) {
+	h := &Held{d: d, fd: open(d)}
+	if h.fd < 0 {
+		return h, ctx.Err()
 	}
 	deadline := time.Now().Add(patience)
 	for pause := 100 * time.Microsecond; ; pause = min(2*pause, 5*time.Millisecond) {
-		err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
-		if err == nil {
-			// Closing the only descriptor of this open file unlocks.
-			return func() { unix.Close(fd) }, true, nil
-		}
+		err := unix.Flock(h.fd, unix.LOCK_EX|unix.LOCK_NB)
 		busy := errors.Is(err, unix.EWOULDBLOCK) || errors.Is(err, unix.EINTR)
 		if !busy || time.Now().After(deadline) {
-			unix.Close(fd)
-			return func() {}, false, ctx.Err()
+			return h, nil
 		}
 		t := time.NewTimer(pause)
 		select {
 		case <-t.C:
 		case <-ctx.Done():
 			t.Stop()
-			unix.Close(fd)
-			return func() {}, false, ctx.Err()
+			h.Close()
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// Unlock ends the lock, if it is held.
+func (h *Held) Unlock() {
+	if h.fd >= 0 {
+		_ = unix.Flock(h.fd, unix.LOCK_UN)
+	}
+}
+
+// Close ends the lock and gives the descriptor back.
+func (h *Held) Close() {
+	if h.fd >= 0 {
+		unix.Close(h.fd)
+		h.fd = -1
+	}
+}
+
+// Sync makes the directory's entries durable, on the descriptor that is open
+// already.
+func (h *Held) Sync() error {
+	if h.fd < 0 {
+		return h.d.Sync()
+	}
+	for {
+		if err := unix.Fsync(h.fd); !errors.Is(err, unix.EINTR) {
+			return err
 		}
 	}
 }
