@@ -118,7 +118,7 @@ const maxName = 255
 func validSegment(s string) error {
 	switch {
 	case anchor.CheckName(s) != nil:
-		return fmt.Errorf("it must be one path segment, not . or ..")
+		return fmt.Errorf("it must be one path segment and neither . nor .. alone")
 	case !utf8.ValidString(s):
 		return fmt.Errorf("it must be valid UTF-8")
 	case len(s) > maxName:
