@@ -106,10 +106,12 @@ type Ruleset struct {
 // whole tree be ended with kill(-1).
 func (r *Ruleset) SignalScoped() bool { return r.Scoped&ll.ScopeSignal != 0 }
 
-// stamp is a directory whose listing the rules depend on.
+// stamp is a directory that the rules depend on: that it is the same one, or
+// also which names it holds.
 type stamp struct {
-	path string
-	info os.FileInfo
+	path  string
+	info  os.FileInfo
+	names bool
 }
 
 // Fresh tells whether the directories that the rules were compiled from, and
@@ -121,7 +123,7 @@ func (r *Ruleset) Fresh() bool {
 		if err != nil || !os.SameFile(fi, s.info) {
 			return false
 		}
-		if fi.IsDir() && s.info.ModTime() != fi.ModTime() {
+		if s.names && !fi.ModTime().Equal(s.info.ModTime()) {
 			return false
 		}
 	}
@@ -188,13 +190,9 @@ func (r *Ruleset) grant(path string, rights uint64, must bool) {
 // directory; its contents may change freely.
 func (r *Ruleset) watchRoot(path string) {
 	if fi, err := os.Stat(path); err == nil {
-		r.stamps = append(r.stamps, stamp{path, identityOnly{fi}})
+		r.stamps = append(r.stamps, stamp{path: path, info: fi})
 	}
 }
-
-// identityOnly is a FileInfo that stands for an identity: never a directory,
-// so that Fresh does not compare times.
-type identityOnly struct{ os.FileInfo }
 
 // grantReadable grants read and execute: on the readable roots, or on
 // everything but the hidden.
@@ -203,11 +201,7 @@ func (f *Fence) grantReadable(r *Ruleset) {
 		for _, root := range f.readable {
 			f.grantAround(r, root.path)
 		}
-		for _, v := range f.visible {
-			if !f.ours(v.path) {
-				r.grant(v.path, readDir, false)
-			}
-		}
+		f.grantVisibleBelow(r, "/")
 		return
 	}
 	if len(f.hidden) > 0 {
@@ -233,7 +227,7 @@ func (f *Fence) grantAround(r *Ruleset, dir string) {
 	if err != nil || !fi.IsDir() {
 		return
 	}
-	r.stamps = append(r.stamps, stamp{dir, fi})
+	r.stamps = append(r.stamps, stamp{path: dir, info: fi, names: true})
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		r.Skipped = append(r.Skipped, Skipped{Path: dir, Errno: errnoName(err, "EIO")})
@@ -247,11 +241,13 @@ func (f *Fence) grantAround(r *Ruleset, dir string) {
 	}
 }
 
+// grantVisibleBelow grants the exceptions below dir, each around what is hidden
+// in it again.
 func (f *Fence) grantVisibleBelow(r *Ruleset, dir string) {
 	for _, v := range f.visible {
-		if covers(dir, v.path) && !f.ours(v.path) {
+		if v.path != dir && covers(dir, v.path) && !f.ours(v.path) {
 			if _, err := os.Lstat(v.path); err == nil {
-				r.grant(v.path, readDir, false)
+				f.grantAround(r, v.path)
 			}
 		}
 	}
@@ -272,27 +268,23 @@ func (f *Fence) hiddenBelow(dir string) below {
 	if sc := f.policy.Scratch; sc != "" && covers(sc, dir) {
 		return belowNothing // a session's own scratch is never hidden from it
 	}
-	b := belowNothing
-	folded := foldAll(split(dir))
+	a := ask(dir)
+	if f.decide(&a).kind == kindHidden {
+		return belowSelf
+	}
 	for i := range f.hidden {
 		h := &f.hidden[i]
 		if h.pat != nil {
-			if h.pat.covers(folded) > 0 {
-				return belowSelf
-			}
-			if h.pat.begins(folded) {
-				b = belowSome
+			if h.pat.begins(a.fold) {
+				return belowSome
 			}
 			continue
 		}
-		if componentsCover(h.comps, folded) {
-			return belowSelf
-		}
-		if componentsCover(folded, h.comps) {
-			b = belowSome
+		if len(h.comps) > len(a.fold) && componentsCover(a.fold, h.comps) {
+			return belowSome
 		}
 	}
-	return b
+	return belowNothing
 }
 
 func (p *pattern) anyDepth() bool {

@@ -133,9 +133,9 @@ func TestPrivateTemporaryDirectory(t *testing.T) {
 	eventually(t, "the first command has written", func() bool { out, _ := outputOf(p); return strings.Count(out, "\n") == 2 })
 	out, _ := outputOf(p)
 	first := strings.TrimSpace(out)
-	f := l.fence(fence.ReadOnly, func(p *fence.Policy) { p.Own = []string{own("temp")} })
-	r = l.run(f, `echo x > "$TMPDIR/mine" && cat "$TMPDIR/mine" >/dev/null && { cat `+first+`/s; echo x > `+first+`/n; mv `+first+`/s x; }`)
-	if strings.Contains(r.stdout, "secret") || r.code() == 0 {
+	f := l.fence(fence.ReadOnly, func(p *fence.Policy) { p.Hidden = []fence.Entry{{Path: own("temp"), Source: "mode"}} })
+	r = l.run(f, `echo x > "$TMPDIR/mine" && cat "$TMPDIR/mine" && { cat `+first+`/s; echo x > `+first+`/n; mv `+first+`/s x; }`)
+	if r.stdout != "x\n" || r.code() == 0 {
 		t.Errorf("%v", r)
 	}
 	content(t, first+"/s", "secret\n")
