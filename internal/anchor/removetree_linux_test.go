@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -295,12 +296,12 @@ func TestRemoveTreeRace(t *testing.T) {
 		return b.String()
 	}
 	before := listing()
-	rounds := 500
+	enough := int64(100_000)
 	if testing.Short() {
-		rounds = 100
+		enough = 10_000
 	}
-	var swaps, mixed int64
-	for range rounds {
+	var swaps, mixed, rounds int64
+	for end := time.Now().Add(30 * time.Second); atomic.LoadInt64(&swaps) < enough && time.Now().Before(end); rounds++ {
 		for i := range 20 {
 			must(t, os.MkdirAll(fmt.Sprintf("%s/tree/%d/sub1", p, i), 0o755))
 			must(t, os.WriteFile(fmt.Sprintf("%s/tree/%d/1", p, i), nil, 0o644))
