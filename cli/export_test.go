@@ -1,0 +1,13 @@
+package cli
+
+// For tests of what has no command of its own.
+var (
+	Printable = printable
+	ParseDur  = func(s string) (string, error) {
+		var l limit
+		err := l.Set(s)
+		return l.String(), err
+	}
+	ParsePlace = parsePlace
+	Lines      = func(text string, offset, limit int) string { return window{offset, limit}.cut(text) }
+)

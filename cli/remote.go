@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+	"github.com/spf13/cobra"
+
+	"github.com/wattle-dev/wattle/api"
+	"github.com/wattle-dev/wattle/api/client"
+	"github.com/wattle-dev/wattle/daemon"
+	"github.com/wattle-dev/wattle/policies"
+)
+
+// remote is a connection to the daemon.
+type remote struct {
+	*client.Client
+	hello api.InitializeResult
+}
+
+// socketFlag adds --socket.
+func socketFlag(cmd *cobra.Command, p *string) {
+	cmd.Flags().StringVar(p, "socket", "", "the daemon's socket at `PATH`, else WATTLE_SOCKET, else the usual place")
+}
+
+// dial connects to the daemon; close the connection in the end. The error wraps
+// [client.ErrNoDaemon] when none runs.
+func (w *world) dial(ctx context.Context, socket string) (*remote, error) {
+	places, err := daemon.FindPlaces(w.getenv)
+	if err != nil {
+		return nil, err
+	}
+	if socket == "" && w.getenv("WATTLE_SOCKET") == "" && places.Runtime == "" {
+		// There is no place where a daemon could listen.
+		return nil, fmt.Errorf("connect to daemon: %w (XDG_RUNTIME_DIR is not set)", client.ErrNoDaemon)
+	}
+	path, err := places.Socket(socket, w.getenv)
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.Dial(ctx, path, client.Options{})
+	if err != nil {
+		return nil, err
+	}
+	r := &remote{Client: c}
+	if r.hello, err = c.Initialize(ctx, api.Implementation{Name: "wattle", Version: daemon.Version}); err != nil {
+		_ = c.Close()
+		return nil, fmt.Errorf("connect to daemon: %w", err)
+	}
+	return r, nil
+}
+
+// envelope is what JSON-RPC puts around parameters, generously.
+const envelope = 1 << 10
+
+// call makes one call. Parameters that fit into no message are refused here:
+// the daemon would close the connection without a word about which file.
+func call[P, R any](ctx context.Context, r *remote, m api.Method[P, R], p P) (R, error) {
+	var none R
+	raw, err := json.Marshal(p)
+	if err != nil {
+		return none, fmt.Errorf("call %s: %w", m.Name, err)
+	}
+	if most := r.hello.Limits.MaxFrameBytes; int64(len(raw))+envelope > most {
+		return none, api.NewError(codeTooLarge, fmt.Sprintf("%s: %d bytes do not fit into a message of the daemon (%d)", m.Name, len(raw), most), "limit", most)
+	}
+	return client.Do(ctx, r.Client, m, p)
+}
+
+const codeTooLarge = "FS_TOO_LARGE"
+
+// withDaemon connects for one use.
+func (w *world) withDaemon(ctx context.Context, socket string, use func(*remote) error) error {
+	r, err := w.dial(ctx, socket)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	return use(r)
+}
+
+// anywhere makes one call on a session of its own: on the daemon when one runs,
+// in this process otherwise. params get the id of the session.
+func anywhere[P, R any](ctx context.Context, w *world, f *fenceFlags, socket string, m api.Method[P, R],
+	params func(session string) P, local func(*daemon.Session, P) (R, error)) (R, error) {
+	var none R
+	r, err := w.dial(ctx, socket)
+	if errors.Is(err, client.ErrNoDaemon) && socket == "" {
+		return inProcess(ctx, w, f, func(s *daemon.Session) (R, error) { return local(s, params(s.ID())) })
+	}
+	if err != nil {
+		return none, err
+	}
+	defer r.Close()
+	places, err := daemon.FindPlaces(w.getenv)
+	if err != nil {
+		return none, err
+	}
+	open, err := f.params(policies.Library{Dirs: places.PolicyDirs})
+	if err != nil {
+		return none, err
+	}
+	s, err := client.Do(ctx, r.Client, api.SessionOpen, open)
+	if err != nil {
+		return none, err
+	}
+	out, err := call(ctx, r, m, params(s.SessionID))
+	// The daemon ends the session with the connection in any case; asked for
+	// it, it has ended when we return.
+	_, _ = client.Do(context.WithoutCancel(ctx), r.Client, api.SessionClose, api.SessionRef{SessionID: s.SessionID})
+	return out, err
+}
