@@ -235,11 +235,13 @@ func TestRemoveTreeOfAnyDepth(t *testing.T) {
 		done := make(chan struct{})
 		var wg sync.WaitGroup
 		wg.Go(func() {
+			tick := time.NewTicker(time.Millisecond)
+			defer tick.Stop()
 			for {
 				select {
 				case <-done:
 					return
-				default:
+				case <-tick.C:
 				}
 				if es, err := os.ReadDir("/proc/self/fd"); err == nil && int64(len(es)) > most.Load() {
 					most.Store(int64(len(es)))
