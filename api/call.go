@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -21,56 +20,6 @@ type CancelParams struct {
 
 var cancelShape = shapeOf(reflect.TypeFor[CancelParams]())
 
-// answers gathers the answers to one frame. The reader holds one share until it
-// has taken the frame apart, every call that runs holds one; whoever gives the
-// last one back sends the whole.
-type answers struct {
-	batch bool
-	limit int // bytes of the whole
-
-	mu     sync.Mutex
-	shares int
-	parts  [][]byte
-	size   int
-}
-
-// add takes one answer, or one without text from a notification. It returns
-// false when the answer makes the whole too large; the caller then sends a
-// short one instead.
-func (a *answers) add(text []byte, must bool) bool {
-	if text == nil {
-		return true
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if !must && a.size+len(text) > a.limit {
-		return false
-	}
-	a.size += len(text) + 1
-	a.parts = append(a.parts, text)
-	return true
-}
-
-// give gives one share back. The last one gets what is to be sent, or nil.
-func (a *answers) give() []byte {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.shares--; a.shares > 0 || len(a.parts) == 0 {
-		return nil
-	}
-	if !a.batch {
-		return a.parts[0]
-	}
-	out := make([]byte, 0, a.size+2)
-	sep := byte('[')
-	for _, p := range a.parts {
-		out = append(append(out, sep), p...)
-		sep = ','
-	}
-	a.parts = nil
-	return append(out, ']')
-}
-
 // receive carries out one frame. It runs on the reader and never waits, except
 // for initialize.
 func (c *Conn) receive(ctx context.Context, text []byte) {
@@ -80,41 +29,47 @@ func (c *Conn) receive(ctx context.Context, text []byte) {
 		c.sendNow(errorFrame(nullID, perr), nil)
 		return
 	}
-	a := &answers{batch: f.batch, shares: 1, limit: int(c.opt.Limits.MaxReplyBytes)}
 	if f.batch {
-		c.update(func(s *state) { s.receiving = true })
+		c.receiveBatch(ctx, f.messages)
+		return
 	}
-	for i := range f.messages {
-		m := &f.messages[i]
-		var err *Error
-		switch m.kind {
-		case kindResponse:
-			c.opt.Counters.IgnoredResponses.Add(1)
-			continue
-		case kindVoid:
-			c.opt.Counters.Malformed.Add(1)
-			continue
-		case kindInvalid:
-			if err = m.err; m.id == nil {
-				m.id = nullID
-			}
-		default:
-			err = c.admit(ctx, m, a)
+	c.sendNow(c.carryOut(ctx, &f.messages[0], nil), nil)
+}
+
+// carryOut starts one request, or returns the answer to it at once. b is the
+// batch that it belongs to, or nil.
+func (c *Conn) carryOut(ctx context.Context, m *message, b *batch) []byte {
+	var err *Error
+	switch {
+	case m.kind == kindResponse:
+		c.opt.Counters.IgnoredResponses.Add(1)
+		return nil
+	case m.kind == kindVoid:
+		c.opt.Counters.Malformed.Add(1)
+		return nil
+	case m.kind == kindInvalid:
+		if err = m.err; m.id == nil {
+			m.id = nullID
 		}
-		if err == nil {
-			continue
+	case m.method == CancelMethod:
+		if err = c.cancelCall(m); err == nil && m.id != nil {
+			return resultFrame(m.id, []byte("{}"))
 		}
-		switch err.Code {
-		case numBusy:
-			c.opt.Counters.Busy.Add(1)
-		default:
-			c.opt.Counters.Malformed.Add(1)
-		}
-		if m.id != nil {
-			a.add(errorFrame(m.id, err), true)
-		}
+	default:
+		err = c.admit(ctx, m, b)
 	}
-	c.sendNow(a.give(), func(s *state) { s.receiving = false })
+	if err == nil {
+		return nil
+	}
+	if err.Code == numBusy {
+		c.opt.Counters.Busy.Add(1)
+	} else {
+		c.opt.Counters.Malformed.Add(1)
+	}
+	if m.id == nil {
+		return nil
+	}
+	return errorFrame(m.id, err)
 }
 
 // sendNow queues an answer that the reader made. The reader does not wait: a
@@ -132,18 +87,20 @@ func (c *Conn) sendNow(text []byte, then func(*state)) {
 			return
 		}
 		if !s.q.PushReply(text, len(text)) {
-			c.opt.Counters.SlowClosed.Add(1)
-			s.fail(&CloseError{Code: CloseSlow, Text: "answers are not read", Local: true})
+			c.slow(s)
 		}
 	})
 }
 
+// slow gives up a peer that does not read its answers.
+func (c *Conn) slow(s *state) {
+	c.opt.Counters.SlowClosed.Add(1)
+	s.fail(&CloseError{Code: CloseSlow, Text: "answers are not read", Local: true})
+}
+
 // admit starts a call, or says why not. It changes m.id to null when the id
 // must not be echoed.
-func (c *Conn) admit(ctx context.Context, m *message, a *answers) *Error {
-	if m.method == CancelMethod {
-		return c.cancelCall(m, a)
-	}
+func (c *Conn) admit(ctx context.Context, m *message, b *batch) *Error {
 	spec := methodByName(m.method)
 	isInit := m.method == Initialize.Name
 	// A call keeps nothing of the frame but its parameters, and those only
@@ -184,8 +141,13 @@ func (c *Conn) admit(ctx context.Context, m *message, a *answers) *Error {
 		default:
 			s.inFlight++
 			s.bytes += k.size
+			c.opt.Counters.Calls.Add(1)
+			c.opt.Counters.InFlight.Add(1)
 			if m.id != nil {
 				s.calls[key] = k
+			}
+			if b != nil {
+				b.shares++
 			}
 		}
 	})
@@ -193,24 +155,19 @@ func (c *Conn) admit(ctx context.Context, m *message, a *answers) *Error {
 		k.cancel(nil)
 		return err
 	}
-	c.opt.Counters.Calls.Add(1)
-	c.opt.Counters.InFlight.Add(1)
-	a.mu.Lock()
-	a.shares++
-	a.mu.Unlock()
 	if isInit {
 		// Before anything behind it is looked at, so that a client may send
 		// its first calls without waiting.
-		c.run(callCtx, k, spec, a)
+		c.run(callCtx, k, spec, b)
 		return nil
 	}
-	c.spawn(func() { c.run(callCtx, k, spec, a) })
+	c.spawn(func() { c.run(callCtx, k, spec, b) })
 	return nil
 }
 
 // cancelCall cancels a call that runs. An id that is not known is no error: the
 // call may just have ended.
-func (c *Conn) cancelCall(m *message, a *answers) *Error {
+func (c *Conn) cancelCall(m *message) *Error {
 	var p CancelParams
 	if err := decodeParams(m.params, cancelShape, &p); err != nil {
 		return err
@@ -224,16 +181,13 @@ func (c *Conn) cancelCall(m *message, a *answers) *Error {
 		c.opt.Counters.Cancelled.Add(1)
 		k.cancel(ErrCancelled)
 	}
-	if m.id != nil {
-		a.add(resultFrame(m.id, []byte("{}")), true)
-	}
 	return nil
 }
 
 var errPanic = errors.New("the handler panicked")
 
 // run carries out one call and answers it, whatever the handler does.
-func (c *Conn) run(ctx context.Context, k *call, spec *Spec, a *answers) {
+func (c *Conn) run(ctx context.Context, k *call, spec *Spec, b *batch) {
 	var text []byte
 	ok, returned := false, false
 	defer func() {
@@ -242,7 +196,7 @@ func (c *Conn) run(ctx context.Context, k *call, spec *Spec, a *answers) {
 			text = c.failure(ctx, k, errPanic)
 		}
 		k.cancel(nil)
-		c.finish(k, ok, text, a)
+		c.finish(k, ok, text, b)
 	}()
 	text, ok = c.call(ctx, k, spec)
 	returned = true
@@ -251,17 +205,19 @@ func (c *Conn) run(ctx context.Context, k *call, spec *Spec, a *answers) {
 // finish frees the slot of a call and queues what is to be sent in one step: a
 // client that has the reply may use the id again. When there is no room, it
 // waits and holds the slot, so that a client that does not read meets BUSY.
-func (c *Conn) finish(k *call, ok bool, text []byte, a *answers) {
-	if !a.add(text, false) {
-		a.add(errorFrame(k.id, tooLarge(len(text), c.opt.Limits.MaxReplyBytes)), true)
+func (c *Conn) finish(k *call, ok bool, text []byte, b *batch) {
+	if b != nil {
+		var last bool
+		if text, last = c.settle(k, ok, text, b); !last {
+			return
+		}
 	}
-	text = a.give()
 	sent := c.waitRoom(context.Background(), func(s *state) bool {
 		if text != nil && !s.q.PushReply(text, len(text)) {
 			if !k.isInit {
 				return false
 			}
-			s.fail(&CloseError{Code: CloseSlow, Text: "answers are not read", Local: true}) // the reader must not wait
+			c.slow(s) // the reader must not wait
 		}
 		c.free(s, k, ok)
 		return true
