@@ -50,9 +50,10 @@ type HostOptions struct {
 	// Kernel replaces what the kernel can enforce, for tests.
 	Kernel *fence.Kernel
 	Logger *zerolog.Logger
-	// Ephemeral: where the user's state and cache directories cannot be made
-	// (a service user without a home), a temporary directory stands for them.
-	// For one command; a daemon needs its state.
+	// Ephemeral: for one command, not for a daemon. Where the user's state and
+	// cache directories cannot be made (a service user without a home), a
+	// temporary directory stands for them; and records are left to the kernel
+	// to flush: they survive a crash of the process, not of the machine.
 	Ephemeral bool
 	// Publish takes the events of sessions; nil drops them.
 	Publish func(api.Event)
@@ -83,7 +84,7 @@ func NewHost(p Places, o HostOptions) (*Host, error) {
 		return nil, err
 	}
 	h.files = files
-	if h.scratch, err = scratch.NewManager(scratch.Options{StateDir: p.State, Home: p.Home}); err != nil {
+	if h.scratch, err = scratch.NewManager(scratch.Options{StateDir: p.State, Home: p.Home, NoSync: o.Ephemeral}); err != nil {
 		return nil, err
 	}
 	h.runner = sandbox.NewRunner(sandbox.Options{Kernel: o.Kernel, TempRoot: p.TempRoot(), OwnChildren: true})
