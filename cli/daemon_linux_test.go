@@ -107,6 +107,23 @@ func TestServe(t *testing.T) {
 	}
 }
 
+// A command in a fence does not reach the daemon, and is told why.
+func TestFencedClient(t *testing.T) {
+	h := newHouse(t)
+	h.serve()
+	for _, args := range []string{"status", "session list", "fs ls", "events"} {
+		r := h.do("run", "--quiet", "--env", "XDG_RUNTIME_DIR="+h.runtime(), "--", "sh", "-c", wattle+" "+args)
+		h.want(r, 77)
+		h.says(r, "wattle: connect to daemon at "+h.socket()+": a command in a fence cannot use the daemon")
+	}
+	// The same from a command of the daemon itself.
+	c := h.dial()
+	p := ask(h, c, api.ProcessStart, api.ProcessStartParams{SessionID: h.session(c).SessionID, Argv: []string{wattle, "status"}, Env: map[string]string{"XDG_RUNTIME_DIR": h.runtime()}})
+	if st := ask(h, c, api.ProcessWait, api.ProcessWaitParams{ProcessRef: api.ProcessRef{ProcessID: p.ProcessID}}); st.ExitCode == nil || *st.ExitCode != 77 {
+		t.Errorf("%+v", st)
+	}
+}
+
 // A second signal does not wait; commands are ended all the same.
 func TestServeStopsAtOnce(t *testing.T) {
 	h := newHouse(t)
@@ -114,7 +131,7 @@ func TestServeStopsAtOnce(t *testing.T) {
 	c := h.dial()
 	p := ask(h, c, api.ProcessStart, api.ProcessStartParams{SessionID: h.session(c).SessionID, Command: "trap '' TERM; setsid sleep 300 & echo $! > pid; wait"})
 	child := h.pids(filepath.Join(h.ws, "pid"), 1)[0]
-	s.signal(syscall.SIGINT)
+	s.signal(syscall.SIGHUP)
 	s.signal(syscall.SIGTERM)
 	if code := s.end(); code != 0 && code != 1 {
 		t.Errorf("status %d", code)

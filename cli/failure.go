@@ -120,7 +120,7 @@ func (f *failed) status(isRun bool) int {
 		return statusUsage
 	case code == codeNoDaemon:
 		return statusNoDaemon
-	case code == fence.CodeSandboxDenied, errors.As(f.err, &refused) && refused.Status == http.StatusForbidden:
+	case code == fence.CodeSandboxDenied, errors.Is(f.err, errFenced), errors.As(f.err, &refused) && refused.Status == http.StatusForbidden:
 		return statusDenied
 	}
 	return statusFailed

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
@@ -11,7 +12,9 @@ import (
 	"github.com/wattle-dev/wattle/api"
 	"github.com/wattle-dev/wattle/api/client"
 	"github.com/wattle-dev/wattle/daemon"
+	"github.com/wattle-dev/wattle/fence"
 	"github.com/wattle-dev/wattle/policies"
+	"github.com/wattle-dev/wattle/sandbox"
 )
 
 // remote is a connection to the daemon.
@@ -41,6 +44,9 @@ func (w *world) dial(ctx context.Context, socket string) (*remote, error) {
 		return nil, err
 	}
 	c, err := client.Dial(ctx, path, client.Options{})
+	if errors.Is(err, fs.ErrPermission) && w.fenced() {
+		return nil, fmt.Errorf("connect to daemon at %s: %w", path, errFenced)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -50,6 +56,16 @@ func (w *world) dial(ctx context.Context, socket string) (*remote, error) {
 		return nil, fmt.Errorf("connect to daemon: %w", err)
 	}
 	return r, nil
+}
+
+// errFenced: the fence around this process keeps it from the daemon.
+var errFenced = errors.New("a command in a fence cannot use the daemon")
+
+// fenced tells whether this process says that it is a command in a fence. It is
+// good for messages only: anybody can set the variable.
+func (w *world) fenced() bool {
+	m, err := fence.ParseMode(w.getenv(sandbox.EnvMode))
+	return err == nil && m.Fenced()
 }
 
 // envelope is what JSON-RPC puts around parameters, generously.

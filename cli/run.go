@@ -180,7 +180,8 @@ func (r *runner) inSession(ctx context.Context, h *daemon.Host, relay *relay) (s
 	p := c.Process()
 	relay.to(p)
 	if r.flags.verbose {
-		r.w.enforced(p.Enforcement())
+		e := p.Enforcement()
+		r.note(enforcedLine{"enforced", e}, func() { r.w.enforced(e) })
 	}
 	<-p.Over()
 	return p.State(), nil
@@ -207,10 +208,36 @@ func (r *runner) sweep(ctx context.Context, h *daemon.Host) {
 	switch {
 	case !r.flags.verbose:
 	case err != nil:
-		r.w.say("sweep scratch: %s", printable(err.Error()))
+		r.note(warningLine{"warning", "sweep scratch: " + err.Error()}, func() { r.w.say("sweep scratch: %s", printable(err.Error())) })
 	case rep.SweptCount+rep.KeptCount > 0:
-		r.w.say("%s", sweptText(rep))
+		r.note(sweptLine{"swept", rep}, func() { r.w.say("%s", sweptText(rep)) })
 	}
+}
+
+// Lines of --json beside the end and the failure.
+type (
+	enforcedLine struct {
+		Type string `json:"type"` // "enforced", with --verbose
+		fence.Enforcement
+	}
+	sweptLine struct {
+		Type string `json:"type"` // "swept", with --verbose
+		scratch.SweepReport
+	}
+	warningLine struct {
+		Type    string `json:"type"` // "warning"
+		Message string `json:"message"`
+	}
+)
+
+// note tells something beside the end on stderr. An error of stderr has nowhere
+// to go.
+func (r *runner) note(line any, text func()) {
+	if r.flags.json {
+		_ = r.w.jsonLine(r.w.stderr, line)
+		return
+	}
+	text()
 }
 
 // sweptText is a sweep in one line.
@@ -223,23 +250,23 @@ func (r *runner) published(e api.Event) {
 	r.report.published(e)
 	if e.Type == api.EventScratchCleanFailed.Name {
 		if d, err := api.EventScratchCleanFailed.Decode(e); err == nil {
-			r.w.say("scratch is left at %s: %s", printable(d.Path), printable(d.Reason))
+			text := fmt.Sprintf("scratch is left at %s: %s", d.Path, d.Reason)
+			r.note(warningLine{"warning", text}, func() { r.w.say("%s", printable(text)) })
 		}
 	}
 }
 
 // tell sums up the end on stderr.
 func (r *runner) tell(st sandbox.State) {
-	switch {
-	case r.flags.json:
-		// Its error has nowhere to go.
-		_ = r.w.jsonLine(r.w.stderr, exitedLine{"exited", st})
-	case !r.flags.quiet:
+	r.note(exitedLine{"exited", st}, func() {
+		if r.flags.quiet {
+			return
+		}
 		r.w.sumUp(st)
 		if st.TimedOut {
 			r.w.say("ended after %s", time.Duration(r.flags.timeout))
 		}
-	}
+	})
 }
 
 // status is the exit status that stands for a final state.

@@ -341,3 +341,17 @@ func TestBrokenStderr(t *testing.T) {
 	c.Stdout = w
 	h.want(h.finish(c), 128+int(syscall.SIGPIPE))
 }
+
+// What the kernel holds is told to those who ask.
+func TestVerbose(t *testing.T) {
+	h := newHouse(t)
+	r := h.want(h.do("run", "-v", "--", "true"), 0)
+	if !strings.HasPrefix(r.stderr, "wattle: fence: level ") || !strings.Contains(r.stderr, "supervisor yes") {
+		t.Error(r.stderr)
+	}
+	o := h.objects(h.want(h.do("run", "-v", "--json", "--", "true"), 0).stderr)
+	if len(o) != 2 || o[0]["type"] != "enforced" || o[0]["supervisor"] != true || o[1]["type"] != "exited" {
+		t.Errorf("%v", o)
+	}
+	h.says(h.want(h.do("run", "--", "true"), 0))
+}

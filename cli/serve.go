@@ -35,7 +35,7 @@ func newServe(w *world) *cobra.Command {
 			}
 			return w.serve(cmd.Context(), socket, dir, w.logger(l))
 		})
-	c.Long = `Run the daemon for agents until SIGTERM or SIGINT. It then tells its clients,
+	c.Long = `Run the daemon for agents until SIGTERM, SIGINT or SIGHUP. It then tells its clients,
 ends their sessions and commands and cleans their scratch; a second signal ends
 the commands and nothing else. The log goes to stderr, as JSON when that is no
 terminal.`
@@ -87,6 +87,9 @@ func (w *world) serve(ctx context.Context, socketFlag, policyDir string, log zer
 	// A write to a log whose reader is gone must not end the daemon.
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGPIPE)
+	if !signal.Ignored(syscall.SIGHUP) { // the terminal went away, and this is not nohup(1)
+		signal.Notify(signals, syscall.SIGHUP)
+	}
 	defer signal.Stop(signals)
 	sweepAtStart(ctx, h, events, log)
 	server := daemon.NewServer(h, events, daemon.ServerOptions{})
