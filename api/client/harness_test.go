@@ -27,6 +27,7 @@ const patience = 20 * time.Second
 
 var who = api.Implementation{Name: "test", Version: "0"}
 
+// world is a daemon that serves what these tests need, on a real socket.
 type world struct {
 	path    string
 	mux     *api.Mux
@@ -78,8 +79,10 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
+// quickPings are options of connections on which silence is noticed soon.
 var quickPings = api.Options{PingInterval: 20 * time.Millisecond, ReadTimeout: time.Second}
 
+// listen starts the daemon; stop ends it and waits.
 func (w *world) listen(t *testing.T) {
 	t.Helper()
 	l, err := net.Listen("unix", w.path)
@@ -151,6 +154,7 @@ func publish(t *testing.T, c *api.Conn, seq int64, size int) {
 	}
 }
 
+// follow takes events up to last and checks that nothing is missing silently.
 func follow(t *testing.T, sub *client.Subscription, last int64) (events, gaps int) {
 	t.Helper()
 	covered := int64(0)

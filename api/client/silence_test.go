@@ -15,6 +15,7 @@ import (
 	"github.com/wattle-dev/wattle/api/client"
 )
 
+// A client that has nothing to say stays: it answers pings.
 func TestSilentClientStays(t *testing.T) {
 	w := newWorld(t)
 	w.opt = quickPings
@@ -32,6 +33,7 @@ func TestSilentClientStays(t *testing.T) {
 	}
 }
 
+// A daemon that has stopped answering is noticed.
 func TestSilentDaemon(t *testing.T) {
 	w := newWorld(t)
 	w.opt = api.Options{PingInterval: time.Hour}
@@ -44,6 +46,7 @@ func TestSilentDaemon(t *testing.T) {
 	}
 }
 
+// One that does not read is noticed while sending.
 func TestDaemonThatDoesNotRead(t *testing.T) {
 	dir, err := os.MkdirTemp("", "wattle")
 	if err != nil {
@@ -79,6 +82,7 @@ func TestDaemonThatDoesNotRead(t *testing.T) {
 	}
 }
 
+// A peer that speaks no JSON-RPC ends the connection, not the program.
 func TestNonsenseFromTheDaemon(t *testing.T) {
 	for _, text := range []string{`nonsense`, `[]`, `{"jsonrpc":"2.0","id":"x","result":1}`, `{"jsonrpc":"2.0","method":"event","params":{"seq":"x"}}`,
 		`{"jsonrpc":"2.0","id":1,"id":1,"result":1}`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"m"}}`} {

@@ -52,6 +52,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
+// A subscriber that is slow holds nobody up and learns what it missed.
 func TestSlowSubscriber(t *testing.T) {
 	w := newWorld(t)
 	w.listen(t)
@@ -75,6 +76,7 @@ func TestSlowSubscriber(t *testing.T) {
 	}
 }
 
+// A gap of the daemon that is dropped here is part of the gap that is told.
 func TestGapWithinAGap(t *testing.T) {
 	w := newWorld(t)
 	w.listen(t)
