@@ -59,6 +59,10 @@ type HostOptions struct {
 	Publish func(api.Event)
 }
 
+// maxEdit bounds the file of an edit: its result carries the text before and
+// after, and must fit into one reply however much of it has to be escaped.
+const maxEdit = 8 << 20
+
 // NewHost wires the rooms. It makes the state and cache directories, 0700.
 func NewHost(p Places, o HostOptions) (*Host, error) {
 	h := &Host{places: p, own: p.Own(o.Socket), environ: o.Environ, log: nopLogger, publish: o.Publish}
@@ -79,7 +83,7 @@ func NewHost(p Places, o HostOptions) (*Host, error) {
 		return nil, err
 	}
 	p = h.places
-	files, err := provider.NewLocal(provider.Config{})
+	files, err := provider.NewLocal(provider.Config{EditMaxBytes: maxEdit})
 	if err != nil {
 		return nil, err
 	}
