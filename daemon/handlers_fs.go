@@ -118,15 +118,23 @@ func (s *Session) ListDir(ctx context.Context, ref *api.FileRef) ([]provider.Dir
 	})
 }
 
-// ReadText reads a whole text file. What cannot fit into one message is
-// refused before it is read.
+// maxRead is the largest file that is read whole (DESIGN section 10: larger
+// content is FS_TOO_LARGE).
+const maxRead = 16 << 20
+
+// ReadText reads a whole text file. One above maxRead is FS_TOO_LARGE before it
+// is read.
 func (s *Session) ReadText(ctx context.Context, p *api.FSReadTextParams) (provider.TextContent, error) {
 	return guarded(s, nil, p.Path, func(f *fence.Fence) (provider.TextContent, error) {
 		t, err := s.target(ctx, f, &p.FileRef)
 		if err != nil {
 			return provider.TextContent{}, err
 		}
-		return s.host.files.ReadText(ctx, f, t, p.ReadOptions)
+		o := p.ReadOptions
+		if o.MaxBytes == 0 || o.MaxBytes > maxRead {
+			o.MaxBytes = maxRead
+		}
+		return s.host.files.ReadText(ctx, f, t, o)
 	})
 }
 

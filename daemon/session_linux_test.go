@@ -229,6 +229,11 @@ func TestBadInput(t *testing.T) {
 	if err := c.Call(h.ctx(), "fs/nothing", rawJSON(`{}`), nil); err == nil || err.(*api.Error).Stable() != "METHOD_NOT_FOUND" {
 		t.Errorf("unknown method: %v", err)
 	}
+	// What does not fit into a reply is refused before it is read.
+	if err := os.WriteFile(filepath.Join(h.ws, "large"), []byte(strings.Repeat("x", 16<<20+1)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	refused(h, c, api.FSReadText, api.FSReadTextParams{FileRef: api.FileRef{SessionID: s.SessionID, Path: "large"}}, string(provider.CodeTooLarge))
 	// A frame beyond the limit costs the connection; the daemon serves on.
 	big := h.dial()
 	bs := h.open(big, fence.WorkspaceWrite)
