@@ -112,7 +112,7 @@ func TestAsUser(t *testing.T) {
 	secret := filepath.Join(base, "secret")
 	bin := filepath.Join(base, "cli.test")
 	self, err := os.ReadFile("/proc/self/exe")
-	if err := errors.Join(err, os.Mkdir(dir, 0o755), os.Chown(dir, otherUser, otherUser),
+	if err := errors.Join(err, os.MkdirAll(dir, 0o755), os.Chown(dir, otherUser, otherUser),
 		os.WriteFile(secret, []byte("another user's\n"), 0o600), os.WriteFile(bin, self, 0o755)); err != nil {
 		t.Fatal(err)
 	}
