@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -274,5 +275,45 @@ func TestProbeKernel(t *testing.T) {
 	}
 	if k.LandlockABI == 0 && !strings.Contains(k.Why, "(E") && !strings.Contains(k.Why, "cannot be asked") {
 		t.Errorf("no reason: %s", k.Why)
+	}
+}
+
+// TestCompilersAsUser runs the tests of both compilers again as a normal user,
+// who cannot list everything and owns nothing but the fixtures.
+func TestCompilersAsUser(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("SKIP: already a normal user")
+	}
+	setpriv, err := exec.LookPath("setpriv")
+	if err != nil {
+		t.Skip("SKIP-CAPABLE: setpriv (util-linux) is not installed")
+	}
+	const user = 65534
+	parent := "/srv"
+	if _, err := os.Stat(parent); err != nil {
+		parent = "/var/tmp"
+	}
+	dir, err := os.MkdirTemp(parent, "wattle-fence-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	b, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = errors.Join(os.WriteFile(dir+"/fence.test", b, 0o755), os.Chmod(dir, 0o755))
+	for _, d := range []string{dir + "/home", dir + "/tmp"} {
+		err = errors.Join(err, os.Mkdir(d, 0o755), os.Chown(d, user, user))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(setpriv, fmt.Sprintf("--reuid=%d", user), fmt.Sprintf("--regid=%d", user), "--clear-groups",
+		dir+"/fence.test", "-test.run=^(TestOpen|TestGrant|TestRulesets|TestProbe|TestLandlock|TestFresh|TestHiddenInARoot|TestSeccomp|TestCall)", "-test.count=1")
+	c.Dir = dir
+	c.Env = []string{"HOME=" + dir + "/home", "TMPDIR=" + dir + "/tmp", "XDG_CACHE_HOME=" + dir + "/home", "PATH=" + os.Getenv("PATH")}
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Errorf("as uid %d: %v\n%s", user, err, out)
 	}
 }
