@@ -337,7 +337,13 @@ func (s *Server) drain() {
 		c.Close(api.CloseGoingAway, "the daemon stops")
 	}
 	s.mu.Unlock()
-	s.wg.Wait()
+	ended := make(chan struct{})
+	go func() { defer close(ended); s.wg.Wait() }()
+	select {
+	case <-ended:
+	case <-time.After(stopGrace): // a call that does not end must not keep the daemon
+		s.host.log.Error().Msg("connections did not end in time")
+	}
 }
 
 // tellTime is how long subscribers have to take the last events.

@@ -3,8 +3,10 @@ package sandbox
 import (
 	"bytes"
 	"crypto/rand"
+	"fmt"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -61,12 +63,21 @@ func (t *tree) wait() exitStatus {
 		UserMs: ru.Utime.Nano() / 1e6, SystemMs: ru.Stime.Nano() / 1e6, MaxRSSBytes: ru.Maxrss * 1024,
 	}}
 	if ws.Signaled() {
-		end.signal = unix.SignalName(ws.Signal())
+		end.signal = signalName(ws.Signal())
 	} else {
 		code := ws.ExitStatus()
 		end.exitCode = &code
 	}
 	return end
+}
+
+// signalName is the name of a signal, SIG34 for the real-time ones, which have
+// none (signal(7)).
+func signalName(s syscall.Signal) string {
+	if n := unix.SignalName(s); n != "" {
+		return n
+	}
+	return fmt.Sprintf("SIG%d", int(s))
 }
 
 // members lists the processes of the tree that are left, without the command
