@@ -55,6 +55,8 @@ type Fence struct {
 	own      [][]string // folded components of Wattle's own places
 	devices  map[string]Device
 	sockets  []root
+	// parents are resolved directories of hidden paths, while New runs.
+	parents map[string]Resolved
 	// skipped are entries that could not be used, for the report.
 	skipped []Skipped
 }
@@ -67,7 +69,7 @@ func New(p Policy) (*Fence, error) {
 	if p.Mode.rank() == 0 {
 		return nil, &PolicyError{Code: CodePolicyInvalid, Msg: "no mode"}
 	}
-	f := &Fence{policy: p, devices: map[string]Device{}, byName: map[string][]*pattern{}, hiddenAt: map[string]string{}}
+	f := &Fence{policy: p, devices: map[string]Device{}, byName: map[string][]*pattern{}, hiddenAt: map[string]string{}, parents: map[string]Resolved{}}
 	if f.policy.Network == "" {
 		f.policy.Network = NetworkOn
 	}
@@ -94,11 +96,12 @@ func New(p Policy) (*Fence, error) {
 	if err := f.addHidden(); err != nil {
 		return nil, err
 	}
+	for _, v := range p.Visible {
+		f.visible = append(f.visible, newRoot(f.placeOf(v.Path), v.Source, false))
+	}
+	f.parents = nil
 	if err := f.addWritable(); err != nil {
 		return nil, err
-	}
-	for _, v := range p.Visible {
-		f.visible = append(f.visible, newRoot(cleanCanonical(v.Path), v.Source, false))
 	}
 	for _, s := range p.UnixSockets {
 		f.sockets = append(f.sockets, newRoot(cleanCanonical(s.Path), s.Source, false))
@@ -169,7 +172,7 @@ func (f *Fence) indexProtected() {
 }
 
 func (f *Fence) hide(path, source string) (folded []string) {
-	c := cleanCanonical(path)
+	c := f.placeOf(path)
 	folded = foldAll(split(filepath.ToSlash(c)))
 	f.hidden = append(f.hidden, hidden{path: c, comps: folded, source: source})
 	at := "/" + strings.Join(folded, "/")
@@ -177,6 +180,31 @@ func (f *Fence) hide(path, source string) (folded []string) {
 		f.hiddenAt[at] = source
 	}
 	return folded
+}
+
+// placeOf is cleanCanonical for the many hidden paths of one directory: their
+// parent is resolved once, and where it does not exist nothing below it does.
+func (f *Fence) placeOf(path string) string {
+	dir, name := filepath.Split(filepath.Clean(path))
+	if name == "" {
+		return cleanCanonical(path)
+	}
+	r, known := f.parents[dir]
+	if !known {
+		var err error
+		if r, err = Canonical(dir); err != nil {
+			r = Resolved{Path: filepath.Clean(dir)} // matches only itself
+		}
+		f.parents[dir] = r
+	}
+	at := filepath.Join(r.Path, name)
+	if !r.Exists {
+		return at
+	}
+	if fi, err := os.Lstat(at); err != nil || fi.Mode()&os.ModeSymlink == 0 {
+		return at
+	}
+	return cleanCanonical(at)
 }
 
 // canonicalGlob resolves the part of a path before its first glob: it is a

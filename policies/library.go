@@ -74,7 +74,7 @@ func (l Library) find(name string) (Document, []byte, error) {
 		return l.file(path, name)
 	}
 	if p != nil {
-		return p.doc, p.text, nil
+		return p.doc(), p.text, nil
 	}
 	return Document{}, nil, &Error{Code: CodeNotFound, Name: name, Msg: "no preset and no policy file has this name"}
 }

@@ -102,7 +102,7 @@ func (b *builder) protects(match string) bool {
 		return true
 	}
 	for _, p := range presets() {
-		if slices.ContainsFunc(p.doc.Protected, func(q Protected) bool { return q.Match == match }) {
+		if slices.ContainsFunc(p.doc().Protected, func(q Protected) bool { return q.Match == match }) {
 			return true
 		}
 	}

@@ -26,15 +26,15 @@ type Info struct {
 	Problem string `json:"problem,omitzero"`
 }
 
-// preset is a shipped document and its text.
+// preset is a shipped document and its text, parsed when it is first needed: a
+// command needs the defaults only. That all parse is a test's duty; a binary
+// in which one does not must not run without it.
 type preset struct {
 	name string
 	text []byte
-	doc  Document
+	doc  func() Document
 }
 
-// presets parses the shipped files once. That they parse is a test's duty; a
-// binary in which they do not must not run without them.
 var presets = sync.OnceValue(func() []preset {
 	entries, err := shipped.ReadDir(".")
 	if err != nil {
@@ -46,11 +46,14 @@ var presets = sync.OnceValue(func() []preset {
 		if err != nil {
 			panic(fmt.Sprintf("read shipped policies: %v", err))
 		}
-		p := preset{name: strings.TrimSuffix(e.Name(), ".toml"), text: text}
-		if p.doc, err = parseTOML(Origin{originPreset, p.name}, text); err != nil {
-			panic(fmt.Sprintf("read shipped policies: %v", err))
-		}
-		out = append(out, p)
+		name := strings.TrimSuffix(e.Name(), ".toml")
+		out = append(out, preset{name: name, text: text, doc: sync.OnceValue(func() Document {
+			d, err := parseTOML(Origin{originPreset, name}, text)
+			if err != nil {
+				panic(fmt.Sprintf("read shipped policies: %v", err))
+			}
+			return d
+		})})
 	}
 	return out
 })
@@ -70,7 +73,7 @@ func findPreset(name string) *preset {
 func Presets() []Info {
 	var out []Info
 	for _, p := range presets() {
-		out = append(out, Info{Name: p.name, Description: p.doc.Description, Source: "preset", Default: slices.Contains(defaults, p.name)})
+		out = append(out, Info{Name: p.name, Description: p.doc().Description, Source: "preset", Default: slices.Contains(defaults, p.name)})
 	}
 	order := func(i Info) int {
 		if n := slices.Index(defaults, i.Name); n >= 0 {
@@ -85,7 +88,7 @@ func Presets() []Info {
 // Preset gives a shipped preset. The document is shared: do not change it.
 func Preset(name string) (Document, error) {
 	if p := findPreset(name); p != nil {
-		return p.doc, nil
+		return p.doc(), nil
 	}
 	return Document{}, &Error{Code: CodeNotFound, Name: name, Msg: "there is no such preset"}
 }
