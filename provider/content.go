@@ -54,6 +54,7 @@ func (c *call) read(p *pinned.File, r reading) (content, error) {
 		return out, err
 	}
 	out.info = info
+	c.at("opened")
 	var kept strings.Builder
 	if want := info.Size; r.keep != 0 && (r.keep < 0 || want <= r.keep) {
 		kept.Grow(int(min(want, 64<<20))) // a sparse file may only claim to be large

@@ -3,8 +3,10 @@ package provider
 import "context"
 
 // SetHook calls f at the named points of an operation: "found" and "absent"
-// when the target was looked at, "locked", "staged" (the new content is
-// complete), "checked" (right before the exchange), "exchanged".
+// (the target was looked at), "locked", "judged" (the guard holds), "opened"
+// (before content is read), "staged" (the new content is complete), "checked"
+// (right before the exchange), "exchanged", "restoring" (right before it is
+// exchanged back).
 func (l *Local) SetHook(f func(point string)) { l.hook = f }
 
 // Lack takes features away: unnamed files, renaming without replacing, and

@@ -121,18 +121,22 @@ func noLostUpdate(t *testing.T, memory, slow, foreign bool) {
 	for i, at := range replaced[min(1, len(replaced)):] {
 		// It must be what the foreign writer put there last, or made from it
 		// by guarded writes. A refused content may have lain there for a
-		// moment, on its way out; and if x(i) met one, the content before
-		// x(i) may have come back for a moment before x(i) was put in again.
-		last := fmt.Sprintf("x%d", i)
-		if refused[at] || refused[replaced[i]] {
+		// moment, on its way out; and if a foreign one met a refused content,
+		// the one before it may have come back for a moment.
+		for ok := true; ok; {
+			var from string
+			if from, ok = origin[at]; ok {
+				at = from
+			}
+		}
+		n := -1
+		fmt.Sscanf(at, "x%d", &n)
+		switch {
+		case n == i:
+		case refused[at], n >= 0 && refused[replaced[n+1]]:
 			moments++
-			continue
-		}
-		for ok := true; ok && at != last; {
-			at, ok = origin[at]
-		}
-		if at != last {
-			t.Errorf("%s was lost: x%d replaced %s", last, i+1, replaced[i+1])
+		default:
+			t.Errorf("x%d was lost: x%d replaced %s", i, i+1, replaced[i+1])
 		}
 	}
 	t.Logf("tries: %v; %d foreign, %d of them met a refused content", &got, len(replaced), moments)

@@ -367,3 +367,94 @@ func TestHeldDirectoryLock(t *testing.T) {
 	}
 	p.only("f")
 }
+
+// The immutable flag is the kernel's refusal, for root too.
+func TestImmutableFile(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("SKIP: needs root to set the flag")
+	}
+	p := newPlace(t, "", provider.Config{})
+	f, err := os.Open(p.put("f", "old"))
+	must(t, err)
+	t.Cleanup(func() { f.Close() })
+	const immutable = 0x10 // FS_IMMUTABLE_FL, linux/fs.h
+	flags, err := unix.IoctlGetInt(int(f.Fd()), unix.FS_IOC_GETFLAGS)
+	if err != nil {
+		t.Skipf("SKIP: the file system has no flags: %v", err)
+	}
+	must(t, unix.IoctlSetPointerInt(int(f.Fd()), unix.FS_IOC_SETFLAGS, flags|immutable))
+	t.Cleanup(func() { unix.IoctlSetPointerInt(int(f.Fd()), unix.FS_IOC_SETFLAGS, flags) })
+	for _, override := range []bool{false, true} {
+		_, err = p.l.WriteText(t.Context(), p.f, p.target("f"), "new", provider.WriteOptions{OverrideReadOnly: override})
+		code(t, err, provider.CodePermissionDenied)
+		var e *provider.Error
+		if !errors.As(err, &e) || e.Errno != "EPERM" {
+			t.Errorf("%+v", e)
+		}
+	}
+	if p.get("f") != "old" {
+		t.Errorf("%q", p.get("f"))
+	}
+	p.only("f")
+}
+
+// A basis that changes while it is read is none, and never fails the write.
+func TestBasisOfChangingFile(t *testing.T) {
+	for name, change := range map[string]func(f string) error{
+		"grows":    func(f string) error { return os.WriteFile(f, []byte("old and more"), 0o644) },
+		"shrinks":  func(f string) error { return os.Truncate(f, 1) },
+		"vanishes": os.Remove,
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlace(t, "", provider.Config{})
+			f := p.put("f", "old")
+			acted := false
+			p.l.SetHook(func(at string) {
+				if at == "opened" && !acted {
+					acted = true
+					must(t, change(f))
+				}
+			})
+			o, err := p.l.WriteText(t.Context(), p.f, p.target("f"), "new", provider.WriteOptions{})
+			must(t, err)
+			switch {
+			case name == "vanishes" && (o.Operation != provider.OperationCreate || o.Before != nil):
+				t.Errorf("%+v", o)
+			case name == "grows" && (o.Before == nil || *o.Before != "old and more"):
+				// The file that came out was looked at again: this is what was
+				// replaced.
+				t.Errorf("%+v", o)
+			case name == "shrinks" && (o.Before == nil || *o.Before != "o"):
+				t.Errorf("%+v", o)
+			}
+			if p.get("f") != "new" {
+				t.Errorf("%q", p.get("f"))
+			}
+			p.only("f")
+		})
+	}
+}
+
+func TestConfigOfLocal(t *testing.T) {
+	p := newPlace(t, "", provider.Config{NewFileMode: 0o600, ListMaxEntries: 3, EditMaxBytes: 10, DiffBasisMaxBytes: 5})
+	_, err := p.l.WriteText(t.Context(), p.f, p.target("f"), "1234", provider.WriteOptions{})
+	must(t, err)
+	if fi, err := os.Stat(p.W + "/f"); err != nil || fi.Mode() != 0o600 {
+		t.Errorf("%v, %v", fi.Mode(), err)
+	}
+	o, err := p.l.WriteText(t.Context(), p.f, p.target("f"), "12345", provider.WriteOptions{})
+	if err != nil || o.Before != nil {
+		t.Errorf("%+v, %v", o, err)
+	}
+	_, err = p.l.EditText(t.Context(), p.f, p.target("f"), provider.EditRequest{OldString: "5", NewString: "567890"}, provider.EditOptions{})
+	code(t, err, "")
+	_, err = p.l.EditText(t.Context(), p.f, p.target("f"), provider.EditRequest{OldString: "0", NewString: "01"}, provider.EditOptions{})
+	code(t, err, provider.CodeTooLarge)
+	p.put("g", "")
+	p.put("h", "")
+	_, err = p.l.ListDir(t.Context(), p.f, p.target("."))
+	code(t, err, "")
+	p.put("i", "")
+	_, err = p.l.ListDir(t.Context(), p.f, p.target("."))
+	code(t, err, provider.CodeTooLarge)
+}

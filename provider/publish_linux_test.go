@@ -78,13 +78,6 @@ func (p *place) only(names ...string) {
 	}
 }
 
-func code(t *testing.T, err error, want provider.Code) {
-	t.Helper()
-	if got := provider.CodeOf(err); got != want || (err == nil) != (want == "") {
-		t.Errorf("code %q, want %q: %v", got, want, err)
-	}
-}
-
 func ifVersion(v provider.Version) provider.WriteOptions {
 	return provider.WriteOptions{Expected: &provider.WriteIntent{Kind: provider.ReplaceIfVersion, Version: v}}
 }
@@ -226,17 +219,25 @@ func TestForeignChangeAfterExchange(t *testing.T) {
 		must(t, os.Rename(p.O+"/n", p.W+"/f"))
 	}
 	tests := []struct {
-		name               string
-		checked, exchanged func(p *place)
-		code               provider.Code
-		file               string
+		name                          string
+		checked, exchanged, restoring func(p *place)
+		code                          provider.Code
+		file                          string
 	}{
-		{"replaced after a good exchange", nil, func(p *place) { over(p, "newest") }, "", "newest"},
-		{"removed after a good exchange", nil, func(p *place) { must(t, os.Remove(p.W+"/f")) }, "", ""},
-		{"replaced before and after", func(p *place) { over(p, "first") }, func(p *place) { over(p, "newest") }, provider.CodeStaleVersion, "newest"},
-		{"replaced before, removed after", func(p *place) { over(p, "first") }, func(p *place) { must(t, os.Remove(p.W+"/f")) }, provider.CodeStaleVersion, ""},
-		{"replaced before, a directory after", func(p *place) { over(p, "first") },
-			func(p *place) { must(t, os.Remove(p.W+"/f")); must(t, os.Mkdir(p.W+"/f", 0o755)) }, provider.CodeNotRegularFile, ""},
+		{name: "replaced after a good exchange", exchanged: func(p *place) { over(p, "newest") }, file: "newest"},
+		{name: "removed after a good exchange", exchanged: func(p *place) { must(t, os.Remove(p.W+"/f")) }},
+		{name: "replaced before and after", checked: func(p *place) { over(p, "first") }, exchanged: func(p *place) { over(p, "newest") },
+			code: provider.CodeStaleVersion, file: "newest"},
+		{name: "replaced before, and while it is put back", checked: func(p *place) { over(p, "first") }, restoring: func(p *place) { over(p, "newest") },
+			code: provider.CodeStaleVersion, file: "newest"},
+		{name: "replaced before, removed after", checked: func(p *place) { over(p, "first") }, exchanged: func(p *place) { must(t, os.Remove(p.W+"/f")) },
+			code: provider.CodeStaleVersion},
+		{name: "replaced before, removed while it is put back", checked: func(p *place) { over(p, "first") }, restoring: func(p *place) { must(t, os.Remove(p.W+"/f")) },
+			code: provider.CodeStaleVersion},
+		{name: "replaced before, a directory after", checked: func(p *place) { over(p, "first") },
+			exchanged: func(p *place) { must(t, os.Remove(p.W+"/f")); must(t, os.Mkdir(p.W+"/f", 0o755)) }, code: provider.CodeNotRegularFile},
+		{name: "replaced before, a directory while it is put back", checked: func(p *place) { over(p, "first") },
+			restoring: func(p *place) { must(t, os.Remove(p.W+"/f")); must(t, os.Mkdir(p.W+"/f", 0o755)) }, code: provider.CodeNotRegularFile},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -246,7 +247,7 @@ func TestForeignChangeAfterExchange(t *testing.T) {
 			must(t, err)
 			once := map[string]bool{}
 			p.l.SetHook(func(at string) {
-				do := map[string]func(*place){"checked": tt.checked, "exchanged": tt.exchanged}[at]
+				do := map[string]func(*place){"checked": tt.checked, "exchanged": tt.exchanged, "restoring": tt.restoring}[at]
 				if do != nil && !once[at] {
 					once[at] = true
 					do(p)

@@ -64,12 +64,16 @@ func (c *tally) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// raceRounds is how many tries a race gets, and for how long at most.
+// raceRounds is how many tries a race gets, and for how long at most. There
+// are four races, and each runs as root and as a normal user.
 func raceRounds() (int64, time.Duration) {
-	if testing.Short() {
-		return 5_000, time.Minute
+	switch {
+	case testing.Short():
+		return 3_000, 20 * time.Second
+	case raceDetector:
+		return 10_000, 30 * time.Second
 	}
-	return 50_000, 5 * time.Minute
+	return 50_000, time.Minute
 }
 
 // race exchanges two names as fast as it can while operations on one of them

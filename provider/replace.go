@@ -246,7 +246,8 @@ func (c *call) sameContent(old cameOut, want expected) error {
 // that is the file that was put there last, nobody came in between and the rest
 // is older; otherwise somebody has replaced the target since, and what came out
 // must go back in. Files are told apart by identity, so each is pinned: its
-// inode number cannot become that of another one meanwhile.
+// inode number cannot become that of another one meanwhile. (s.f holds the
+// first of them.)
 func (c *call) putBack(s *staged, a aim, cause error) error {
 	last := s.info // what lies at the target, as far as we know
 	for range 64 {
@@ -255,6 +256,12 @@ func (c *call) putBack(s *staged, a aim, cause error) error {
 			return c.stuck(s, err)
 		}
 		defer put.Close()
+		if now, err := s.dir.Lstat(a.name); err == nil && !now.SameFile(last) {
+			// Replaced since: what we hold is the older one, and putting it
+			// back even for a moment would show it again.
+			return cause
+		}
+		c.at("restoring")
 		err = s.dir.Rename(s.name, s.dir, a.name, anchor.Exchange)
 		if absent(err) {
 			// Somebody removed the target: what we hold was removed with it.

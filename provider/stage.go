@@ -114,7 +114,9 @@ func (c *call) published(s *staged, path string) Version {
 
 // publishNew gives the content a name that must not be taken: EEXIST if it is.
 // An unnamed file is linked, so that no other name ever shows; else a hidden
-// one is renamed, or linked, without replacing.
+// one is renamed, or linked, without replacing. (A watcher of the directory is
+// told of writes to an unnamed file under the kernel's own name for it, "#" and
+// the inode number, which can never be opened.)
 func (c *call) publishNew(dir *anchor.Dir, name string, mode *uint32, parts ...string) (*staged, error) {
 	perm := uint32(0o666)
 	if mode != nil {

@@ -59,10 +59,3 @@ func TestAsNormalUser(t *testing.T) {
 		}
 	}
 }
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}

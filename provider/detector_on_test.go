@@ -1,0 +1,6 @@
+//go:build race
+
+package provider_test
+
+// raceDetector: the tests run several times slower.
+const raceDetector = true
