@@ -26,6 +26,8 @@ type runnerSys struct {
 	stop   chan struct{}
 
 	rules rulesetCache
+	// ending are trees whose thread and supervisor are on their way out.
+	ending sync.WaitGroup
 }
 
 func (s *runnerSys) init(r *Runner) {
@@ -42,6 +44,7 @@ func (s *runnerSys) init(r *Runner) {
 func (s *runnerSys) forget(f *fence.Fence) { s.rules.forget(f) }
 
 func (s *runnerSys) close() {
+	s.ending.Wait()
 	close(s.stop)
 	s.rules.close()
 }

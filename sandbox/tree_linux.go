@@ -218,28 +218,45 @@ func (t *tree) sweep() {
 	}
 }
 
-// finish ends what is left of the tree after the command itself has ended,
-// lets the parked thread go and waits until the supervisor has seen the last
-// process leave.
+// finish ends what is left of the tree after the command itself has ended.
+//
+// Under a scope everything is killed once in any case: the list of orphans can
+// miss one that forked while it was read, kill(-1) cannot. What remains, to let
+// the parked thread go and to see the listener hang up, needs nobody to wait.
 func (t *tree) finish() {
-	if t.scoped {
-		for end := time.Now().Add(sweepLimit); len(t.members()) > 0 && time.Now().Before(end); {
-			t.post.killAll()
-			t.r.sys.settle()
-		}
-	} else {
+	if !t.scoped {
 		t.sweep()
+		t.letGo()
+		return
 	}
+	t.post.killAll()
+	for end := time.Now().Add(sweepLimit); len(t.members()) > 0 && time.Now().Before(end); {
+		t.post.killAll()
+		t.r.sys.settle()
+	}
+	t.r.sys.ending.Add(1)
+	go func() {
+		defer t.r.sys.ending.Done()
+		t.letGo()
+	}()
+}
+
+// letGo lets the parked thread die and ends the supervisor: by itself, when the
+// last process of the tree has left, or after a second.
+func (t *tree) letGo() {
 	if t.post != nil {
 		t.post.release()
 		<-t.post.gone
 	}
-	if t.sup != nil {
-		select {
-		case <-t.sup.done: // the listener hung up: the tree is empty
-		case <-time.After(time.Second):
-			t.sup.stop() // later calls of whoever is left fail
-		}
+	if t.sup == nil {
+		return
+	}
+	late := time.NewTimer(time.Second)
+	defer late.Stop()
+	select {
+	case <-t.sup.done: // the listener hung up: the tree is empty
+	case <-late.C:
+		t.sup.stop() // later calls of whoever is left fail
 	}
 }
 
