@@ -180,12 +180,19 @@ func (l *launch) onThread(out *launched) error {
 // thread is restricted to.
 func (l *launch) exec(out *launched) error {
 	pidfd := -1
+	var onDeath syscall.Signal
+	if out.post != nil {
+		// The signal comes when the starting *thread* dies (prctl(2),
+		// PR_SET_PDEATHSIG): that one is parked until the command has ended, so
+		// it dies earlier only with all of us.
+		onDeath = unix.SIGKILL
+	}
 	attr := &syscall.ProcAttr{
 		// The directory is entered by its handle, so that a rename in between
 		// cannot lead elsewhere.
 		Dir: fmt.Sprintf("/proc/self/fd/%d", l.dir),
 		Env: l.env,
-		Sys: &syscall.SysProcAttr{Setsid: l.newSession, Setctty: l.tty, Ctty: 0, PidFD: &pidfd},
+		Sys: &syscall.SysProcAttr{Setsid: l.newSession, Setctty: l.tty, Ctty: 0, PidFD: &pidfd, Pdeathsig: onDeath},
 	}
 	for _, f := range l.files {
 		attr.Files = append(attr.Files, f.Fd())
