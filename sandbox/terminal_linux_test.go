@@ -18,13 +18,18 @@ func withTTY(cols, rows uint16) func(*sandbox.Spec) {
 func TestTerminal(t *testing.T) {
 	l := newLab(t)
 	for _, m := range modes {
-		p := l.start(l.spec(l.fence(m), `trap 'stty size' WINCH; test -t 0 && test -t 1 && test -t 2 && stty size; tty; ps -o tpgid= -p $$ 2>/dev/null | tr -d ' ' > /dev/null; while read -r x; do echo "got $x"; done; echo end`, withTTY(100, 40)))
+		p := l.start(l.spec(l.fence(m), `test -t 0 && test -t 1 && test -t 2 && stty size; tty; /usr/bin/python3 -S -B -c '
+import signal
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGWINCH])
+print("armed", flush=True)
+signal.sigwait([signal.SIGWINCH])'; stty size; while read -r x; do echo "got $x"; done; echo end`, withTTY(100, 40)))
 		has := func(text string) {
 			t.Helper()
 			eventually(t, "the output holds "+text, func() bool { out, _ := outputOf(p); return strings.Contains(out, text) })
 		}
 		has("40 100\r\n")
 		has("/dev/pts/")
+		has("armed")
 		if err := p.Resize(sandbox.TTY{Cols: 90, Rows: 30}); err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -82,17 +83,44 @@ func signalName(s syscall.Signal) string {
 
 // members lists the processes of the tree that are left, without the command
 // itself. Zombies that can be reaped are reaped on the way.
+//
+// A process whose parent ends while the list is read is handed to us after it:
+// nobody is left only when a second list has no new name in it.
 func (t *tree) members() []int {
-	orphans := t.r.sys.orphans()
+	seen := t.r.sys.orphans()
+	for look := 1; ; look++ {
+		out, unsure := t.among(seen)
+		if len(out) > 0 || len(seen) == 0 && !unsure || look == maxLooks {
+			return out
+		}
+		if unsure {
+			t.r.sys.settle()
+		}
+		now := t.r.sys.orphans()
+		if !unsure && !slices.ContainsFunc(now, func(pid int) bool { return !slices.Contains(seen, pid) }) {
+			return nil
+		}
+		seen = now
+	}
+}
+
+// maxLooks bounds how often members looks again when nobody was found but not
+// all could be told.
+const maxLooks = 10
+
+// among is members, given the orphans of this process. unsure: there are
+// zombies of the tree that are not yet ours to reap, or processes that cannot
+// be told at this moment.
+func (t *tree) among(orphans []int) (out []int, unsure bool) {
 	if len(orphans) == 0 && (t.scoped || t.isReaped()) {
-		return nil // whoever is left would have been handed to us
+		return nil, false // whoever is left would have been handed to us
 	}
 	if t.scoped {
 		orphans = t.post.owns(orphans)
 	} else {
-		orphans = t.ours(orphans)
+		orphans, unsure = t.ours(orphans)
 	}
-	var out []int
+	var zombies []int
 	seen := map[int]bool{}
 	var descend func(pids []int)
 	descend = func(pids []int) {
@@ -106,7 +134,9 @@ func (t *tree) members() []int {
 				continue
 			}
 			if st.state == 'Z' {
-				t.reap(pid)
+				if !t.reap(pid) {
+					zombies = append(zombies, pid)
+				}
 				continue
 			}
 			out = append(out, pid)
@@ -117,18 +147,20 @@ func (t *tree) members() []int {
 	if !t.isReaped() {
 		descend(childrenOf(t.pid))
 	}
-	t.remember(out)
-	return out
+	t.remember(append(zombies, out...))
+	return out, unsure || len(zombies) > 0
 }
 
-// reap collects a zombie that is our own child; others are not ours to reap.
-func (t *tree) reap(pid int) {
+// reap collects a zombie that is our own child; others are not ours to reap
+// before their parents have ended.
+func (t *tree) reap(pid int) bool {
 	t.r.sys.mu.Lock()
 	defer t.r.sys.mu.Unlock()
 	if _, direct := t.r.sys.direct[pid]; direct {
-		return
+		return true // a command, which its own tree reaps
 	}
-	_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
+	got, _ := unix.Wait4(pid, nil, unix.WNOHANG, nil)
+	return got == pid
 }
 
 func (t *tree) isReaped() bool {
@@ -149,24 +181,34 @@ func (t *tree) remember(pids []int) {
 	}
 }
 
-// ours tells which orphans belong to an unscoped tree.
-func (t *tree) ours(pids []int) []int {
+// ours tells which orphans belong to an unscoped tree. unsure: one of the
+// others shows no environment, as a process does while it executes a program.
+func (t *tree) ours(pids []int) (out []int, unsure bool) {
 	t.mu.Lock()
 	known := t.known
 	t.mu.Unlock()
-	var out []int
 	for _, pid := range pids {
 		_, k := known[pid]
 		st, ok := statOf(pid)
-		if k || ok && st.session == t.pid || t.mark != "" && hasMark(pid, t.mark) {
+		if k || ok && st.session == t.pid {
+			out = append(out, pid)
+			continue
+		}
+		if !ok || st.state == 'Z' || t.mark == "" {
+			continue
+		}
+		env := procFile(pid, "environ")
+		switch {
+		case len(env) == 0:
+			unsure = true
+		case hasMark(env, t.mark):
 			out = append(out, pid)
 		}
 	}
-	return out
+	return out, unsure
 }
 
-func hasMark(pid int, mark string) bool {
-	env := procFile(pid, "environ")
+func hasMark(env []byte, mark string) bool {
 	for len(env) > 0 {
 		var kv []byte
 		kv, env, _ = bytes.Cut(env, []byte{0})

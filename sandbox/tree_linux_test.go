@@ -319,13 +319,19 @@ func TestNothingIsLeft(t *testing.T) {
 		}
 	}
 	round(60)
+	var stats []string // of the children that are left
 	settled := func() (threads, fds, goroutines, children int) {
+		stats = nil
 		tasks, _ := os.ReadDir("/proc/self/task")
 		files, _ := os.ReadDir("/proc/self/fd")
 		for _, task := range tasks {
 			b, _ := os.ReadFile("/proc/self/task/" + task.Name() + "/children")
-			children += len(strings.Fields(string(b)))
+			for _, pid := range strings.Fields(string(b)) {
+				st, _ := os.ReadFile("/proc/" + pid + "/stat")
+				stats = append(stats, string(st))
+			}
 		}
+		children = len(stats)
 		return len(tasks), len(files), runtime.NumGoroutine(), children
 	}
 	t0, f0, g0, c0 := settled()
@@ -335,11 +341,13 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 	round(n)
 	var t1, f1, g1, c1 int
+	defer func() {
+		t.Logf("threads %d → %d, descriptors %d → %d, goroutines %d → %d, children %d → %d %q", t0, t1, f0, f1, g0, g1, c0, c1, stats)
+	}()
 	eventually(t, "all is as before", func() bool {
 		t1, f1, g1, c1 = settled()
 		return t1 <= t0+4 && f1 <= f0 && g1 <= g0 && c1 <= c0
 	})
-	t.Logf("threads %d → %d, descriptors %d → %d, goroutines %d → %d, children %d → %d", t0, t1, f0, f1, g0, g1, c0, c1)
 	if left, _ := filepath.Glob(own("temp") + "/cmd-*"); len(left) > 0 {
 		t.Errorf("left behind: %q", left)
 	}
