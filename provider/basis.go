@@ -3,8 +3,6 @@ package provider
 import (
 	"context"
 	"strings"
-
-	"github.com/wattle-dev/wattle/provider/internal/pinned"
 )
 
 // previous is what is known of the file that a write replaces.
@@ -19,7 +17,7 @@ type previous struct {
 // basis `before` (fs-contract 4.2), for its hash, and for its byte-order mark.
 // Losing the basis never fails the write; not being able to hash a file whose
 // guard needs it does.
-func (w *writing) previous(p *pinned.File, needHash bool) (previous, error) {
+func (w *writing) previous(p *pin, needHash bool) (previous, error) {
 	var out previous
 	keep := int64(0)
 	if w.wantsBasis(p.Info.Size) {
@@ -65,11 +63,12 @@ func basis(read content) *string {
 
 // basisOf is the basis of a file that was replaced in another state than the
 // one seen before. The publication has begun: nothing cancels it.
-func (w *writing) basisOf(p *pinned.File) *string {
+func (w *writing) basisOf(p *pin) *string {
 	now, err := p.Stat()
 	if err != nil || !w.wantsBasis(now.Size) {
 		return nil
 	}
+	p.Info = now
 	sure := *w.call
 	sure.ctx = context.WithoutCancel(w.ctx)
 	read, err := sure.read(p, reading{keep: now.Size})
@@ -79,7 +78,7 @@ func (w *writing) basisOf(p *pinned.File) *string {
 	return basis(read)
 }
 
-func hasBOM(p *pinned.File) bool {
+func hasBOM(p *pin) bool {
 	if p.Open() != nil {
 		return false
 	}

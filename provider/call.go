@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/wattle-dev/wattle/fence"
 )
@@ -125,11 +126,26 @@ func (c *call) again(try func() error) error {
 			return err
 		}
 		if n < tries {
+			c.pause(n)
 			continue
 		}
 		if moved.code == "" {
 			moved.code = CodeIOError
 		}
 		return c.failed(moved.code, "it kept changing while it was used", moved.err)
+	}
+}
+
+// pause lets whoever is changing the path get on: not at all after the first
+// tries, then up to 2 ms.
+func (c *call) pause(n int) {
+	if n < 4 {
+		return
+	}
+	t := time.NewTimer(min(50*time.Microsecond<<(n-4), 2*time.Millisecond))
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-c.ctx.Done():
 	}
 }

@@ -11,8 +11,10 @@
 //     the canonical path without following any link. A link that is swapped in
 //     meanwhile leads to another try or to an error, never elsewhere.
 //   - A file is its old content or its new content, whole. A file is published
-//     by linking or exchanging a finished, synced one, and nothing is left
-//     behind by a call that fails.
+//     by linking or exchanging a finished, synced one, and a call that fails
+//     leaves nothing behind. (One exception: when somebody moves a refused
+//     content away in the moment in which it is taken back, the file that it
+//     took the place of is kept under a hidden name, which the error tells.)
 //   - Between the check of a guard and the publication no change of somebody
 //     else is lost, where the file system can exchange two names: the file that
 //     came out is compared with the one that was expected, and put back.
@@ -23,7 +25,8 @@
 // # What it does not
 //
 // A program that keeps the old file open and goes on writing into it after the
-// exchange is not seen. A daemon that is killed in the middle of a replacement
+// exchange is not seen. A content that is refused only after the exchange can
+// be read for the moment until it is taken back. A daemon that is killed in the middle of a replacement
 // may leave one hidden file whose name begins with [TempPrefix]. The directory
 // itself is not held in place: a handle goes with a directory that its owner
 // moves.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/wattle-dev/wattle/fence"
 	"github.com/wattle-dev/wattle/internal/anchor"
-	"github.com/wattle-dev/wattle/provider/internal/pinned"
 )
 
 // editing is one editText.
@@ -48,7 +47,7 @@ func (ed *editing) try(a aim) (EditOutcome, error) {
 		return EditOutcome{}, err
 	}
 	defer dir.Close()
-	p, err := pinned.Pin(dir, a.name)
+	p, err := ed.pin(dir, a.name)
 	if absent(err) {
 		return EditOutcome{}, ed.stale(saysGone)
 	}
@@ -67,7 +66,7 @@ func (ed *editing) try(a aim) (EditOutcome, error) {
 	return ed.edit(dir, a, p)
 }
 
-func (ed *editing) edit(dir *anchor.Dir, a aim, p *pinned.File) (EditOutcome, error) {
+func (ed *editing) edit(dir *anchor.Dir, a aim, p *pin) (EditOutcome, error) {
 	how, sum := fresh, digest{}
 	if g := ed.o.Expected; g != nil {
 		how, sum = ed.judge(g.Version, stampOf(ed.clock, p.Info))
@@ -90,14 +89,14 @@ func (ed *editing) edit(dir *anchor.Dir, a aim, p *pinned.File) (EditOutcome, er
 		return EditOutcome{}, ed.stale(saysChanged)
 	case read.over:
 		return EditOutcome{}, ed.tooLarge(ed.editMax)
-	case !read.stable, ed.o.Expected != nil && how == fresh && !ed.asPinned(p, read):
+	case !read.stable:
 		return EditOutcome{}, errMoved{err: errChanged, code: CodeStaleVersion}
 	}
 	mark, text, result, err := ed.apply(read.text)
 	if err != nil {
 		return EditOutcome{}, err
 	}
-	want := expected{p: p, info: read.info, sum: read.sum, hashed: true, strict: true}
+	want := expected{p: p, info: p.Info, sum: read.sum, hashed: true, strict: true}
 	r, err := ed.replace(dir, a, want, nil, mark, result)
 	if err != nil {
 		return EditOutcome{}, err

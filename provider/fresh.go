@@ -1,7 +1,5 @@
 package provider
 
-import "github.com/wattle-dev/wattle/provider/internal/pinned"
-
 // verdict is what a guard says of a file that is there.
 type verdict int
 
@@ -37,12 +35,6 @@ func (c *call) judge(v Version, now stamp) (verdict, digest) {
 		return byHash, sum
 	}
 	return stale, digest{}
-}
-
-// asPinned tells whether the content that was read is that of the state which
-// the guard was compared with.
-func (c *call) asPinned(p *pinned.File, read content) bool {
-	return stampOf(c.clock, p.Info) == stampOf(c.clock, read.info)
 }
 
 const (

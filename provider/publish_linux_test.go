@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/wattle-dev/wattle/fence"
 	"github.com/wattle-dev/wattle/provider"
 )
@@ -61,6 +63,14 @@ func (p *place) get(name string) string {
 		return "error: " + err.Error()
 	}
 	return string(b)
+}
+
+// version is that of a file now, by stat.
+func (p *place) version(name string) provider.Version {
+	p.t.Helper()
+	i, err := p.l.Stat(p.t.Context(), p.f, p.target(name))
+	must(p.t, err)
+	return i.Version
 }
 
 // only fails when the workspace holds other names than these.
@@ -266,6 +276,59 @@ func TestForeignChangeAfterExchange(t *testing.T) {
 				p.only("f")
 			} else {
 				p.only()
+			}
+		})
+	}
+	// A refused content that is moved away, or exchanged, while it lies there:
+	// the file that it took the place of was replaced by nobody and must stay.
+	for _, point := range []string{"exchanged", "restoring"} {
+		t.Run("moved away, "+point, func(t *testing.T) {
+			p := newPlace(t, "", provider.Config{})
+			p.put("f", "start")
+			v := p.version("f")
+			p.l.SetHook(func(at string) {
+				switch at {
+				case "checked":
+					over(p, "theirs")
+				case point:
+					must(t, os.Rename(p.W+"/f", p.O+"/moved"))
+				}
+			})
+			_, err := p.l.WriteText(t.Context(), p.f, p.target("f"), "mine", ifVersion(v))
+			code(t, err, provider.CodeStaleVersion)
+			if p.get("f") != "theirs" {
+				t.Errorf("file %q", p.get("f"))
+			}
+			p.only("f")
+		})
+		t.Run("exchanged with another, "+point, func(t *testing.T) {
+			p := newPlace(t, "", provider.Config{})
+			p.put("f", "start")
+			v := p.version("f")
+			p.put("g", "another")
+			p.l.SetHook(func(at string) {
+				switch at {
+				case "checked":
+					over(p, "theirs")
+				case point:
+					must(t, unix.Renameat2(unix.AT_FDCWD, p.W+"/f", unix.AT_FDCWD, p.W+"/g", unix.RENAME_EXCHANGE))
+				}
+			})
+			_, err := p.l.WriteText(t.Context(), p.f, p.target("f"), "mine", ifVersion(v))
+			code(t, err, provider.CodeIOError)
+			if p.get("f") != "another" {
+				t.Errorf("file %q", p.get("f"))
+			}
+			found := false
+			es, rerr := os.ReadDir(p.W)
+			must(t, rerr)
+			for _, e := range es {
+				if strings.Contains(err.Error(), "kept as "+e.Name()) && p.get(e.Name()) == "theirs" {
+					found = true
+				}
+			}
+			if !found {
+				t.Errorf("their file is gone: %v, %v", es, err)
 			}
 		})
 	}

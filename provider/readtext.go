@@ -8,7 +8,6 @@ import (
 	"syscall"
 
 	"github.com/wattle-dev/wattle/fence"
-	"github.com/wattle-dev/wattle/provider/internal/pinned"
 )
 
 // errBecameLink: a link stands where the key had none.
@@ -30,7 +29,7 @@ func (l *Local) ReadText(ctx context.Context, f *fence.Fence, t Target, o ReadOp
 			return c.fail(CodeNotRegularFile, "not a regular file")
 		}
 		l.at("found")
-		p, err := pinned.Pin(s.dir, s.name)
+		p, err := c.pin(s.dir, s.name)
 		if err != nil {
 			return err
 		}
@@ -55,7 +54,7 @@ func (l *Local) ReadText(ctx context.Context, f *fence.Fence, t Target, o ReadOp
 	return out, nil
 }
 
-func (c *call) readText(p *pinned.File, o ReadOptions) (TextContent, error) {
+func (c *call) readText(p *pin, o ReadOptions) (TextContent, error) {
 	r := reading{keep: -1, accept: c.noNUL(sampleSize)}
 	if o.MaxBytes > 0 {
 		r.keep = o.MaxBytes

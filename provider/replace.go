@@ -14,7 +14,7 @@ import (
 
 // expected is the file that a replacement may replace.
 type expected struct {
-	p *pinned.File
+	p *pin
 	// info is the state on which guard and new content rest.
 	info anchor.Info
 	// sum is the hash of its content, if hashed.
@@ -44,14 +44,14 @@ var errChanged = errors.New("the file changed")
 //
 // look, if set, sees the replaced file before it is removed, when it was not in
 // the expected state.
-func (c *call) replace(dir *anchor.Dir, a aim, want expected, look func(*pinned.File), parts ...string) (replaced, error) {
+func (c *call) replace(dir *anchor.Dir, a aim, want expected, look func(*pin), parts ...string) (replaced, error) {
 	s, err := c.stage(dir, 0o600, false, parts...)
 	if err != nil {
 		return replaced{}, moved(err)
 	}
 	defer s.discard()
 	var out replaced
-	if out.lost, err = want.p.Carry(s.f); err != nil {
+	if out.lost, err = want.p.Carry(want.info, s.f); err != nil {
 		return replaced{}, err
 	}
 	if err := s.finish(); err != nil {
@@ -70,7 +70,7 @@ func (c *call) replace(dir *anchor.Dir, a aim, want expected, look func(*pinned.
 
 // publish is the part of replace under the directory's lock. The handle is for
 // the sync, which others need not wait for.
-func (c *call) publish(dir *anchor.Dir, a aim, s *staged, want expected, look func(*pinned.File), out *replaced) (*dirlock.Held, error) {
+func (c *call) publish(dir *anchor.Dir, a aim, s *staged, want expected, look func(*pin), out *replaced) (*dirlock.Held, error) {
 	held, unlock, err := c.lockDir(dir, a)
 	if err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func (c *call) publish(dir *anchor.Dir, a aim, s *staged, want expected, look fu
 	return held, nil
 }
 
-func (c *call) swap(dir *anchor.Dir, a aim, s *staged, want expected, look func(*pinned.File), out *replaced) error {
+func (c *call) swap(dir *anchor.Dir, a aim, s *staged, want expected, look func(*pin), out *replaced) error {
 	if err := c.unchanged(dir, a.name, want); err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (c *call) unchanged(dir *anchor.Dir, name string, want expected) error {
 // under the staged file's hidden name now. It is removed if it may be replaced,
 // and put back otherwise. Nothing here can be cancelled: the publication has
 // begun.
-func (c *call) settleExchange(s *staged, a aim, want expected, out *replaced, look func(*pinned.File)) error {
+func (c *call) settleExchange(s *staged, a aim, want expected, out *replaced, look func(*pin)) error {
 	sure := *c
 	sure.ctx = context.WithoutCancel(c.ctx)
 	old, err := sure.cameOut(s, want)
@@ -180,7 +180,7 @@ func (c *call) settleExchange(s *staged, a aim, want expected, out *replaced, lo
 	}
 	if i.Perm() != want.info.Perm() || i.UID != want.info.UID || i.GID != want.info.GID {
 		// The mode at publication is the current one (decision D5).
-		if lost, err := old.p.Carry(s.f); err == nil {
+		if lost, err := old.p.Carry(i, s.f); err == nil {
 			out.lost = lost
 		}
 	}
@@ -194,7 +194,7 @@ func (c *call) settleExchange(s *staged, a aim, want expected, out *replaced, lo
 // expected, when it is that.
 type cameOut struct {
 	info anchor.Info
-	p    *pinned.File
+	p    *pin
 	own  bool // p was pinned for this
 }
 
@@ -212,7 +212,7 @@ func (c *call) cameOut(s *staged, want expected) (cameOut, error) {
 	if info.SameFile(want.info) {
 		return cameOut{info: info, p: want.p}, nil
 	}
-	p, err := pinned.Pin(s.dir, s.name)
+	p, err := c.pin(s.dir, s.name)
 	if err != nil {
 		return cameOut{}, err
 	}
@@ -231,8 +231,11 @@ func (c *call) sameContent(old cameOut, want expected) error {
 	if old.info.Size > verifyBytes && !racy(c.clock, c.clock.Now(), young) {
 		return nil
 	}
-	r, err := c.read(old.p, reading{keep: 0, toEnd: true})
-	if err != nil {
+	if err := old.p.Open(); err != nil {
+		return err
+	}
+	var r content
+	if err := c.pass(old.p, reading{keep: 0, toEnd: true}, &r); err != nil {
 		return err
 	}
 	if r.sum != want.sum {
@@ -241,31 +244,38 @@ func (c *call) sameContent(old cameOut, want expected) error {
 	return nil
 }
 
-// putBack exchanges until the youngest file of others is in place again, and
-// returns cause. Each exchange brings out what lies at the target now: when
-// that is the file that was put there last, nobody came in between and the rest
-// is older; otherwise somebody has replaced the target since, and what came out
-// must go back in. Files are told apart by identity, so each is pinned: its
-// inode number cannot become that of another one meanwhile. (s.f holds the
-// first of them.)
+// putBack takes a refused content back and returns cause.
+//
+// It exchanges until the youngest file of others is in place. Each exchange
+// brings out what lies at the target now: when that is the file that was put
+// there last, nobody came in between; otherwise somebody has replaced the
+// target since, what came out is younger and must go back in, and what we hold
+// after that has been replaced by them.
+//
+// That last step holds only for a file that was destroyed by replacing it. When
+// it was moved elsewhere, what we hold has been replaced by nobody, and is kept.
+// Files are told apart by identity, so each is pinned: its inode number cannot
+// become that of another one meanwhile.
 func (c *call) putBack(s *staged, a aim, cause error) error {
-	last := s.info // what lies at the target, as far as we know
+	last := laid{info: s.info, stat: func() (anchor.Info, error) { return anchor.StatFile(s.f) }}
 	for range 64 {
 		put, err := pinned.Pin(s.dir, s.name)
 		if err != nil {
 			return c.stuck(s, err)
 		}
 		defer put.Close()
-		if now, err := s.dir.Lstat(a.name); err == nil && !now.SameFile(last) {
-			// Replaced since: what we hold is the older one, and putting it
-			// back even for a moment would show it again.
-			return cause
+		now, err := s.dir.Lstat(a.name)
+		if err == nil && !now.SameFile(last.info) {
+			// Replaced since: putting back what we hold, even for a moment,
+			// would show an older content again.
+			return c.superseded(s, a, last, cause)
 		}
 		c.at("restoring")
-		err = s.dir.Rename(s.name, s.dir, a.name, anchor.Exchange)
+		if err == nil {
+			err = s.dir.Rename(s.name, s.dir, a.name, anchor.Exchange)
+		}
 		if absent(err) {
-			// Somebody removed the target: what we hold was removed with it.
-			return cause
+			return c.superseded(s, a, last, cause)
 		}
 		if err != nil {
 			return c.stuck(s, err)
@@ -274,12 +284,49 @@ func (c *call) putBack(s *staged, a aim, cause error) error {
 		if err != nil {
 			return c.stuck(s, err)
 		}
-		if out.SameFile(last) {
+		if out.SameFile(last.info) {
 			return cause
 		}
-		last = put.Info
+		if !last.destroyed() {
+			// Its place was taken without replacing it. Two files of others
+			// and one name: the younger gets it, the other one is kept.
+			if err := s.dir.Rename(s.name, s.dir, a.name, anchor.Exchange); err != nil {
+				return c.stuck(s, err)
+			}
+			return c.stuck(s, errTakenAway)
+		}
+		last = laid{info: put.Info, stat: put.Stat}
 	}
 	return c.stuck(s, syscall.EBUSY)
+}
+
+// laid is a file that was put at the target.
+type laid struct {
+	info anchor.Info
+	stat func() (anchor.Info, error)
+}
+
+// destroyed: it has no name any more.
+func (l laid) destroyed() bool {
+	now, err := l.stat()
+	return err == nil && now.Nlink == 0
+}
+
+var errTakenAway = errors.New("somebody moved it away in the same moment")
+
+// superseded ends a putBack whose target is another file than the one that was
+// put there last, or none. If that one was destroyed, what we hold was replaced
+// or removed together with it.
+func (c *call) superseded(s *staged, a aim, last laid, cause error) error {
+	if last.destroyed() {
+		return cause
+	}
+	// Moved away. If its place is free, what we hold belongs there.
+	if err := s.dir.Rename(s.name, s.dir, a.name, anchor.NoReplace); err != nil {
+		return c.stuck(s, errTakenAway)
+	}
+	s.name = ""
+	return cause
 }
 
 // stuck gives up without removing anything that is not ours.
@@ -287,7 +334,7 @@ func (c *call) stuck(s *staged, err error) error {
 	if now, lerr := s.dir.Lstat(s.name); lerr == nil && !now.SameFile(s.info) {
 		kept := s.name
 		s.name = ""
-		return c.failed(CodeIOError, fmt.Sprintf("the replaced file could not be put back and is kept as %s", kept), err)
+		return c.failed(CodeIOError, fmt.Sprintf("the file in its place could not be put back and is kept as %s", kept), err)
 	}
-	return c.failed(CodeIOError, "the replaced file could not be put back", err)
+	return c.failed(CodeIOError, "the file in its place could not be put back", err)
 }

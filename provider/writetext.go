@@ -7,7 +7,6 @@ import (
 
 	"github.com/wattle-dev/wattle/fence"
 	"github.com/wattle-dev/wattle/internal/anchor"
-	"github.com/wattle-dev/wattle/provider/internal/pinned"
 )
 
 // writing is one writeText.
@@ -79,7 +78,7 @@ func (w *writing) try(a aim) (WriteOutcome, error) {
 		return WriteOutcome{}, err
 	}
 	defer dir.Close()
-	p, err := pinned.Pin(dir, a.name)
+	p, err := w.pin(dir, a.name)
 	if absent(err) {
 		w.at("absent")
 		return w.createIn(dir, a)
@@ -165,7 +164,7 @@ func (w *writing) competitor(dir *anchor.Dir, name string, err error) error {
 }
 
 // update replaces a regular file.
-func (w *writing) update(dir *anchor.Dir, a aim, p *pinned.File) (WriteOutcome, error) {
+func (w *writing) update(dir *anchor.Dir, a aim, p *pin) (WriteOutcome, error) {
 	want := expected{p: p, info: p.Info, strict: w.replaces()}
 	how, sum := fresh, digest{}
 	if w.replaces() {
@@ -183,10 +182,10 @@ func (w *writing) update(dir *anchor.Dir, a aim, p *pinned.File) (WriteOutcome, 
 		return WriteOutcome{}, w.stale(saysChanged)
 	}
 	if old.complete {
-		if want.strict && (!old.read.stable || how == fresh && !w.asPinned(p, old.read)) {
+		if want.strict && !old.read.stable {
 			return WriteOutcome{}, errMoved{err: errChanged, code: CodeStaleVersion}
 		}
-		want.info, want.sum, want.hashed = old.read.info, old.read.sum, true
+		want.sum, want.hashed = old.read.sum, true
 	}
 	if err := w.writable(p, w.o.OverrideReadOnly); err != nil {
 		return WriteOutcome{}, err
@@ -196,7 +195,7 @@ func (w *writing) update(dir *anchor.Dir, a aim, p *pinned.File) (WriteOutcome, 
 		parts = []string{bom, w.content}
 	}
 	before := old.before
-	r, err := w.replace(dir, a, want, func(out *pinned.File) { before = w.basisOf(out) }, parts...)
+	r, err := w.replace(dir, a, want, func(out *pin) { before = w.basisOf(out) }, parts...)
 	if err != nil {
 		return WriteOutcome{}, err
 	}
@@ -215,7 +214,7 @@ func (w *writing) after() string {
 // writable refuses a file that could not be opened for writing, which a rename
 // would replace all the same: one without any write bit, for root too, and one
 // that the kernel would not let this process write.
-func (c *call) writable(p *pinned.File, override bool) error {
+func (c *call) writable(p *pin, override bool) error {
 	if override {
 		return nil
 	}

@@ -20,18 +20,14 @@ const aclAttr = "system.posix_acl_access" // acl(5)
 // make the file unreadable.
 var sealed = []string{"security.ima", "security.evm"}
 
-// Carry gives to the owner, group, extended attributes, access list and mode
-// (07777) of the pinned file as they are now. What could not be carried over
+// Carry gives to the extended attributes and the access list of the pinned file
+// as they are now, and owner, group and mode (07777) of from, its state. What could not be carried over
 // is named: "owner", "group", "setid", "acl", or an attribute's name. An error
 // means that the mode could not be set: to must then not be published.
 //
 // The order matters. chown(2) clears set-id bits and capabilities, so it comes
 // first; an access list rewrites the group bits, so the mode comes last.
-func (p *File) Carry(to *os.File) (lost []string, err error) {
-	from, err := p.Stat()
-	if err != nil {
-		return nil, err
-	}
+func (p *File) Carry(from anchor.Info, to *os.File) (lost []string, err error) {
 	err = control(to, func(dst int) error {
 		now, err := anchor.StatFile(to)
 		if err != nil {

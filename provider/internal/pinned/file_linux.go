@@ -20,7 +20,7 @@ type File struct {
 	dir  *anchor.Dir
 	name string
 	path *os.File // O_PATH
-	read *os.File // nil until Open
+	read int      // -1 until Open; not an os.File, which would poll it
 }
 
 // Pin pins the entry called name, of whatever type: a link is pinned itself.
@@ -35,7 +35,7 @@ func Pin(dir *anchor.Dir, name string) (*File, error) {
 		f.Close()
 		return nil, err
 	}
-	return &File{Info: info, dir: dir, name: name, path: f}, nil
+	return &File{Info: info, dir: dir, name: name, path: f, read: -1}, nil
 }
 
 // Look describes the entry called name as [Pin] would, without keeping it.
@@ -44,8 +44,9 @@ func Look(dir *anchor.Dir, name string) (anchor.Info, error) { return dir.Lstat(
 // Close releases the handles.
 func (p *File) Close() {
 	p.path.Close()
-	if p.read != nil {
-		p.read.Close()
+	if p.read >= 0 {
+		unix.Close(p.read)
+		p.read = -1
 	}
 }
 
@@ -55,7 +56,7 @@ func (p *File) Stat() (anchor.Info, error) { return anchor.StatFile(p.path) }
 // Open makes the file readable. The caller has made sure that it is a regular
 // one. ESTALE when the pinned file cannot be reached any more.
 func (p *File) Open() error {
-	if p.read != nil {
+	if p.read >= 0 {
 		return nil
 	}
 	n := -1
@@ -66,7 +67,7 @@ func (p *File) Open() error {
 		return err
 	})
 	if err == nil {
-		p.read = os.NewFile(uintptr(n), p.name)
+		p.read = n
 		return nil
 	}
 	if !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENOTDIR) {
@@ -77,22 +78,20 @@ func (p *File) Open() error {
 	if err != nil {
 		return err
 	}
+	defer f.Close()
 	if i, err := anchor.StatFile(f); err != nil || !i.SameFile(p.Info) {
-		f.Close()
 		return &fs.PathError{Op: "open", Path: p.name, Err: unix.ESTALE}
 	}
-	p.read = f
-	return nil
+	return control(f, func(fd int) (err error) {
+		p.read, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3)
+		return err
+	})
 }
 
 // ReadAt reads from a place; io.EOF at the end. It never waits: files of the
 // kernel that would block are EAGAIN. [File.Open] comes first.
 func (p *File) ReadAt(b []byte, off int64) (int, error) {
-	n := 0
-	err := control(p.read, func(fd int) (err error) {
-		n, err = retry(func() (int, error) { return unix.Pread(fd, b, off) })
-		return err
-	})
+	n, err := retry(func() (int, error) { return unix.Pread(p.read, b, off) })
 	if err != nil {
 		return 0, &fs.PathError{Op: "pread64", Path: p.name, Err: err}
 	}
@@ -119,8 +118,7 @@ func (p *File) CanWrite() error {
 	return nil
 }
 
-// control runs f with the descriptor, which stays open until f returns. Not
-// os.File's own reading: that would park a goroutine on a pollable file.
+// control runs f with the descriptor, which stays open until f returns.
 func control(f *os.File, fn func(fd int) error) error {
 	conn, err := f.SyscallConn()
 	if err != nil {

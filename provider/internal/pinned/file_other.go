@@ -92,8 +92,8 @@ func (p *File) CanWrite() error {
 	return nil
 }
 
-// Carry copies mode, and owner and group where permitted. Extended attributes
-// and access lists are not carried over on this system.
-func (p *File) Carry(to *os.File) (lost []string, err error) {
-	return carry(p.Info, to)
+// Carry gives to the mode of from, and owner and group where permitted.
+// Extended attributes and access lists are not carried over on this system.
+func (p *File) Carry(from anchor.Info, to *os.File) (lost []string, err error) {
+	return carry(from, to)
 }
