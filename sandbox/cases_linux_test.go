@@ -161,18 +161,18 @@ func TestDenialsAreCounted(t *testing.T) {
 	rec := &recorder{}
 	r := l.ws(`python3 -B -c '
 import os
-for i in range(20000):
+for i in range(5000):
     try: os.mkdir(os.environ["O"] + "/same")
     except PermissionError: pass
 '; exit 1`, observed(rec)).denied(t, "mkdir "+l.O+"/same")
-	if n := r.Denials[0].Count; n != 20000 {
+	if n := r.Denials[0].Count; n != 5000 {
 		t.Errorf("counted %d", n)
 	}
 	eventually(t, "the observer is told", func() bool { return rec.count("closed") == 1 })
 	if n := rec.count("denied"); n != 1 {
 		t.Errorf("%d events for equal denials", n)
 	}
-	r = l.ws(`for i in $(seq 2000); do : > $O/$i; done 2> /dev/null; exit 1`)
+	r = l.ws(`for i in $(seq 400); do : > $O/$i; done 2> /dev/null; exit 1`)
 	if !r.DenialsTruncated || len(r.Denials) < 100 || len(r.Denials) > 1000 {
 		t.Errorf("%d different denials, truncated %v", len(r.Denials), r.DenialsTruncated)
 	}

@@ -126,7 +126,7 @@ func (l *lab) fence(mode fence.Mode, edits ...func(*fence.Policy)) *fence.Fence 
 
 // vars are what commands of tests are told.
 func (l *lab) vars() map[string]string {
-	return map[string]string{"W": l.W, "O": l.O, "T": l.T, "H": l.H, "TOOL": toolPath(), "M": filepath.Join(base, "mounts")}
+	return map[string]string{"W": l.W, "O": l.O, "T": l.T, "H": l.H, "TOOL": toolPath(), "GORACE": "atexit_sleep_ms=0", "M": filepath.Join(base, "mounts")}
 }
 
 // callerEnv is the environment that commands get their names from.

@@ -3,6 +3,7 @@ package sandbox_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -222,6 +223,29 @@ func TestSweepOfTemporaryDirectories(t *testing.T) {
 	if _, err := os.Lstat(alive); err != nil {
 		t.Errorf("the directory of a running command: %v", err)
 	}
+}
+
+// TestS23RootOfTemporaryDirectoriesIsALink: it is refused with the path, never
+// followed, also when it was a directory before.
+func TestS23RootOfTemporaryDirectoriesIsALink(t *testing.T) {
+	l := newLab(t)
+	root, elsewhere := filepath.Join(l.O, "temp"), filepath.Join(l.O, "elsewhere")
+	_, _ = os.Mkdir(root, 0o700), os.Mkdir(elsewhere, 0o700)
+	r := sandbox.NewRunner(sandbox.Options{TempRoot: root})
+	defer r.Close()
+	l.r = r
+	l.ro(`echo x > "$TMPDIR/x"`).ok(t)
+	if err := errors.Join(os.Rename(root, root+".old"), os.Symlink(elsewhere, root)); err != nil {
+		t.Fatal(err)
+	}
+	_, err := r.Start(context.Background(), l.spec(l.fence(fence.ReadOnly), "true"))
+	wantCode(t, err, sandbox.CodeUnavailable)
+	if err != nil && !strings.Contains(err.Error(), root) {
+		t.Errorf("%v does not name %s", err, root)
+	}
+	write(t, elsewhere+"/cmd-victim/f", "keep\n", 0o644)
+	sandbox.NewRunner(sandbox.Options{TempRoot: root}).Close()
+	content(t, elsewhere+"/cmd-victim/f", "keep\n")
 }
 
 func init() {

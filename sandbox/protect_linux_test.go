@@ -173,7 +173,33 @@ func TestGitWorksUnderProtection(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := newLab(t)
-			l.ws("export GIT_AUTHOR_NAME=n GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=n GIT_COMMITTER_EMAIL=a@b; set -e; " + c.command).ok(t)
+			l.ws(gitAs + "set -e; " + c.command).ok(t)
+		})
+	}
+}
+
+// TestGitThatIsRefused: what writes a pointer to another git directory, or
+// removes a repository, is refused whole under protect "checked", with the
+// path; nothing is half done silently.
+func TestGitThatIsRefused(t *testing.T) {
+	need(t, "git")
+	for _, c := range []struct {
+		name, command string
+		denied        []string
+	}{
+		{"worktree add", `git init -q m && cd m && git commit -q --allow-empty -m x && git worktree add -q ../wt -b b`, []string{"create wt/.git"}},
+		{"submodule add", `git init -q s && git -C s commit -q --allow-empty -m x && git init -q p && cd p && git -c protocol.file.allow=always submodule add -q ../s sub`, []string{"create p/sub/.git"}},
+		{"separate git directory", `mkdir q && cd q && git init -q --separate-git-dir ../sep`, []string{"create q/.git"}},
+		{"removal of a repository", `git init -q m && rm -rf m/.git`, []string{"delete m/.git/config", "delete m/.git/hooks"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l := newLab(t)
+			want := make([]string, len(c.denied))
+			for i, d := range c.denied {
+				access, rel, _ := strings.Cut(d, " ")
+				want[i] = access + " " + filepath.Join(l.W, rel)
+			}
+			l.ws(gitAs+c.command).denied(t, want...)
 		})
 	}
 }
