@@ -71,9 +71,9 @@ func raceRounds() (int64, time.Duration) {
 	case testing.Short():
 		return 3_000, 20 * time.Second
 	case raceDetector:
-		return 10_000, 30 * time.Second
+		return 10_000, 20 * time.Second
 	}
-	return 50_000, time.Minute
+	return 50_000, 40 * time.Second
 }
 
 // race exchanges two names as fast as it can while operations on one of them

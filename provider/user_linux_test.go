@@ -29,7 +29,8 @@ func TestAsNormalUser(t *testing.T) {
 	_, err = io.Copy(bin, self)
 	must(t, err)
 	must(t, bin.Close())
-	args := []string{"-test.v", "-test.timeout=20m"}
+	// The poorer file systems differ in nothing that depends on the user.
+	args := []string{"-test.v", "-test.timeout=20m", "-test.skip=^TestContractWithLessFeatures$"}
 	if testing.Short() {
 		args = append(args, "-test.short")
 	}
