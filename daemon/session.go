@@ -41,8 +41,9 @@ type Session struct {
 	mu       sync.Mutex // after Server.mu, before Log.mu
 	mode     fence.Mode
 	fence    *fence.Fence
-	granted  []api.SessionGrantParams // for the session
-	once     []api.SessionGrantParams // for one call
+	files    struct{ of, fence *fence.Fence } // forFiles of the fence
+	granted  []api.SessionGrantParams         // for the session
+	once     []api.SessionGrantParams         // for one call
 	turn     string
 	turns    int
 	commands map[string]*Command
@@ -262,6 +263,9 @@ func guarded[R any](s *Session, sp *api.SandboxPolicy, asked string, do func(*fe
 	if err != nil {
 		return none, err
 	}
+	if f, err = s.forFiles(f); err != nil {
+		return none, err
+	}
 	r, err := do(f)
 	var d *fence.Denial
 	if !errors.As(err, &d) {
@@ -272,6 +276,9 @@ func guarded[R any](s *Session, sp *api.SandboxPolicy, asked string, do func(*fe
 		all := append(append([]api.SessionGrantParams{}, s.granted...), grants...)
 		s.mu.Unlock()
 		wider, cerr := s.compile(f.Mode(), f.Workspace(), all)
+		if cerr == nil {
+			wider, cerr = s.forFiles(wider)
+		}
 		if cerr != nil {
 			return none, cerr
 		}
@@ -284,6 +291,35 @@ func guarded[R any](s *Session, sp *api.SandboxPolicy, asked string, do func(*fe
 	}
 	emit(s, s.currentTurn(), api.EventFSDenied, *d)
 	return r, err
+}
+
+// processSecrets are what a process keeps from others through ptrace rules.
+// This process may read its own, and a client must not through it: the
+// environment holds what is never passed to a command. Commands are held by
+// the kernel (ptrace(2), Landlock).
+var processSecrets = []fence.Entry{
+	{Path: "/proc/*/environ", Source: "mode"}, {Path: "/proc/*/task/*/environ", Source: "mode"},
+	{Path: "/proc/*/mem", Source: "mode"}, {Path: "/proc/*/task/*/mem", Source: "mode"},
+}
+
+// forFiles is a fence for file calls. The one of the session is kept.
+func (s *Session) forFiles(f *fence.Fence) (*fence.Fence, error) {
+	s.mu.Lock()
+	kept := s.files
+	s.mu.Unlock()
+	if kept.of == f {
+		return kept.fence, nil
+	}
+	g, err := f.WithHidden(processSecrets...)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	if s.fence == f {
+		s.files.of, s.files.fence = f, g
+	}
+	s.mu.Unlock()
+	return g, nil
 }
 
 func (s *Session) alive() error {

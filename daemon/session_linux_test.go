@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -331,6 +332,30 @@ func TestSessionsAreTheirConnections(t *testing.T) {
 		t.Errorf("the connection that was taken over from ended with %v", err)
 	}
 	do(h, b, api.TurnBegin, ref)
+}
+
+// What the daemon was started with is not for clients: neither through the
+// names of its own process nor through those of its threads.
+func TestTheDaemonsEnvironmentIsItsOwn(t *testing.T) {
+	h := newHouse(t).start("SOME_API_KEY=precious")
+	c := h.dial()
+	s := h.open(c, fence.ReadOnly)
+	pid := strconv.Itoa(h.cmd.Process.Pid)
+	tasks, err := os.ReadDir("/proc/" + pid + "/task")
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths := []string{"/proc/self/environ", "/proc/thread-self/environ", "/proc/" + pid + "/environ", "/proc/self/mem"}
+	for _, task := range tasks {
+		paths = append(paths, "/proc/"+task.Name()+"/environ", "/proc/"+pid+"/task/"+task.Name()+"/environ")
+	}
+	for _, p := range paths {
+		refused(h, c, api.FSReadText, api.FSReadTextParams{FileRef: api.FileRef{SessionID: s.SessionID, Path: p}}, fence.CodeSandboxDenied)
+	}
+	do(h, c, api.FSReadText, api.FSReadTextParams{FileRef: api.FileRef{SessionID: s.SessionID, Path: "/proc/cpuinfo"}})
+	if _, st := h.run(c, s.SessionID, "env; cat /proc/"+pid+"/environ; cat /proc/$PPID/environ"); strings.Contains(st.text, "precious") {
+		t.Errorf("a command sees %q", st.text)
+	}
 }
 
 // P21: a command must not reach the daemon, whatever its mode.

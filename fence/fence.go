@@ -394,3 +394,18 @@ func (f *Fence) WithTemp(path string) *Fence {
 	sort.Slice(g.writable, func(i, j int) bool { return g.writable[i].path < g.writable[j].path })
 	return &g
 }
+
+// WithHidden returns a fence that is f with more hidden paths. It is for the
+// file API alone: what it hides is not granted around when a fence is compiled
+// for commands, for which the kernel may hold it in another way.
+func (f *Fence) WithHidden(entries ...Entry) (*Fence, error) {
+	g := *f
+	g.policy.Hidden = slices.Concat(f.policy.Hidden, entries)
+	g.hidden, g.hiddenAt, g.own = nil, map[string]string{}, nil
+	g.parents = map[string]Resolved{}
+	if err := g.addHidden(); err != nil {
+		return nil, err
+	}
+	g.parents = nil
+	return &g, nil
+}
