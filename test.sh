@@ -59,9 +59,9 @@ step "banned calls"
 step "tests with the race detector"
 out=$(mktemp)
 trap 'rm -f "$out"' EXIT
-CGO_ENABLED=1 go test -race -count=1 -timeout "${TEST_TIMEOUT:-15m}" -v ./... >"$out" 2>&1
-code=$?
-grep -E '^(--- FAIL|=== RUN.*FAIL|FAIL|ok |panic:|\?)' "$out" | grep -v 'no test files' || true
+CGO_ENABLED=1 go test -race -count=1 -timeout "${TEST_TIMEOUT:-15m}" -v ./... 2>&1 |
+  tee "$out" | grep --line-buffered -E '^(--- FAIL|FAIL|ok |panic:)'
+code=${PIPESTATUS[0]}
 if [ $code -ne 0 ]; then
   bad "go test"
   awk '/^=== RUN/{buf=""} {buf=buf $0 "\n"} /^ *--- FAIL|^panic:|DATA RACE/{printf "%s", buf; buf=""}' "$out" | tail -n 300
@@ -69,9 +69,11 @@ fi
 
 step "skipped"
 passed=$(grep -cE '^ *--- PASS' "$out"); failed=$(grep -cE '^ *--- FAIL' "$out"); skipped=$(grep -cE '^ *--- SKIP' "$out")
-# A skip names its test, then its reason on the line before or after.
-awk '/^ *--- SKIP/{name=$3; print "- " name; getline; if ($0 ~ /SKIP/) print "    " $0}' "$out"
-grep -hoE 'SKIP(-CAPABLE)?: .*' "$out" | sort | uniq -c | sed 's/^/  /'
+# By reason, with every test that gave it.
+awk '/^=== (RUN|CONT|NAME)/ { cur = $3 }
+     /SKIP(-CAPABLE)?: / && !/^ *--- SKIP: / { r = $0; sub(/.*SKIP/, "SKIP", r); why[cur] = r }
+     /^ *--- SKIP: / { r = ($3 in why) ? why[$3] : "no reason given"; n[r]++; names[r] = names[r] "\n      " $3 }
+     END { for (r in n) printf "  %d × %s%s\n", n[r], r, names[r] }' "$out"
 if [ "${CI:-}" = true ] && grep -q 'SKIP-CAPABLE: ' "$out"; then
   bad "tests were skipped that this machine could have run"
 fi
