@@ -1,4 +1,4 @@
-// Wattle runs beside a desktop agent and gives it a fence, files that nothing
+// Command wattle runs beside a desktop agent and gives it a fence, files that nothing
 // can tear or lose, and a place for scratch. See package cli for the command.
 package main
 
