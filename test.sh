@@ -64,7 +64,10 @@ CGO_ENABLED=1 go test -race -count=1 -timeout "${TEST_TIMEOUT:-15m}" -v ./... 2>
 code=${PIPESTATUS[0]}
 if [ $code -ne 0 ]; then
   bad "go test"
-  awk '/^=== RUN/{buf=""} {buf=buf $0 "\n"} /^ *--- FAIL|^panic:|DATA RACE/{printf "%s", buf; buf=""}' "$out" | tail -n 300
+  # What the tests that failed have said.
+  awk 'NR == FNR { if (/^ *--- FAIL: /) failed[$3] = 1; next }
+       /^=== (RUN|CONT|NAME)/ { cur = $3; next }
+       cur in failed || /^panic:|DATA RACE|^FAIL/ { print cur ": " $0 }' "$out" "$out" | head -n 300
 fi
 
 step "skipped"
