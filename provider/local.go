@@ -128,8 +128,10 @@ func (l *Local) openDir(path string) (*anchor.Dir, error) {
 const tries = 16
 
 // lockPatience is how long a replacement waits for another process to finish
-// one in the same directory.
-const lockPatience = time.Second
+// one in the same directory. That takes well under a millisecond; the time is
+// for machines that stand still for seconds, and after it the lock is held by
+// somebody who is no Wattle.
+const lockPatience = 10 * time.Second
 
 // features that not every file system has.
 type features struct{ unnamed, noReplace, exchange bool }
