@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -125,13 +126,19 @@ func inside(m *testing.M) int {
 	}
 	code := m.Run()
 	closeShared()
-	if code == 0 {
-		if err := restrictedThreads(); err != nil {
-			fmt.Fprintln(os.Stderr, "after all tests:", err)
-			code = 1
-		}
+	if code != 0 {
+		return code
 	}
-	return code
+	// A thread dies a moment after its goroutine.
+	err := restrictedThreads()
+	for end := time.Now().Add(patience); err != nil && time.Now().Before(end); err = restrictedThreads() {
+		runtime.Gosched()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "after all tests:", err)
+		return 1
+	}
+	return 0
 }
 
 // own is a directory of this process's user below base.
