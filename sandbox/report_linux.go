@@ -27,7 +27,7 @@ func report(k fence.Kernel, rs *fence.Ruleset, landlocked bool, out *launched, f
 			switch {
 			case g.What == "truncate" && supervised:
 			case g.What == "pathname-sockets" && supervised:
-				g.Why = "the supervisor checks connections by path, then lets them go on: a program that changes the address in its memory in between can win"
+				g.Why = "the supervisor checks connections by path, then lets them go on: a program that changes the address in its memory in between can win; datagrams sent to a socket by path are not seen"
 				e.NotGoverned = append(e.NotGoverned, g)
 			case (g.What == "udp" || g.What == "tcp") && out.seccomp:
 			default:
