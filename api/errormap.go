@@ -53,7 +53,7 @@ func ErrorOf(err error) *Error {
 	case errors.As(err, &pol):
 		return NewError(pol.Code, err.Error(), "path", pol.Path)
 	case errors.As(err, &doc):
-		return NewError(doc.Code, err.Error(), "policy", doc.Name, "line", doc.Line, "column", doc.Column)
+		return NewError(doc.Code, err.Error(), "name", doc.Name, "line", doc.Line, "column", doc.Column)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return NewError(CodeCancelled, "the call was cancelled")
 	}

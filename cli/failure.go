@@ -82,15 +82,12 @@ func wire(err error) *api.Error {
 		return e
 	}
 	var u *usageError
-	var pol *policies.Error
 	var refused *client.RefusedError
 	switch {
 	case errors.As(err, &u):
 		return own(codeUsage)
 	case errors.Is(err, client.ErrNoDaemon), errors.As(err, &refused) && refused.Status == http.StatusServiceUnavailable:
 		return own(codeNoDaemon)
-	case errors.As(err, &pol):
-		return api.NewError(pol.Code, pol.Error(), "name", pol.Name, "line", pol.Line, "column", pol.Column)
 	}
 	e := api.ErrorOf(err)
 	if e.Stable() == api.CodeInternal {

@@ -40,14 +40,7 @@ func (c *Command) ID() string                { return c.id }
 func (c *Command) Process() *sandbox.Process { return c.process }
 
 // running: something of the command's tree may still be there.
-func (c *Command) running() bool {
-	select {
-	case <-c.process.Over():
-		return false
-	default:
-		return true
-	}
-}
+func (c *Command) running() bool { return !isClosed(c.process.Over()) }
 
 func (c *Command) info() api.ProcessInfo {
 	st := c.process.State()
@@ -86,6 +79,8 @@ type StartRequest struct {
 // Start starts a command under the fence of the moment; running commands keep
 // theirs when the mode changes. Grants for one call are used up by it.
 func (s *Session) Start(ctx context.Context, req StartRequest) (*Command, error) {
+	s.starts.RLock()
+	defer s.starts.RUnlock()
 	if err := s.alive(); err != nil {
 		return nil, err
 	}
@@ -138,22 +133,16 @@ func (s *Session) Start(ctx context.Context, req StartRequest) (*Command, error)
 		return nil, err
 	}
 	c.process = p
-	if !s.addCommand(c) {
-		// The session or the turn ended while the command was started.
-		p.Kill()
-		return nil, api.NewError(api.CodeSessionNotFound, "start command: the session or its turn ended meanwhile")
-	}
+	s.addCommand(c)
 	emit(s, c.turn, api.EventProcessStarted, api.ProcessStartedData{ProcessID: c.id, PID: p.PID(), Argv: c.argv, Cwd: cwd})
 	return c, nil
 }
 
-// addCommand puts a command on record; false when it came too late.
-func (s *Session) addCommand(c *Command) bool {
+// addCommand puts a command on record and forgets the oldest that are over.
+// Called with starts held: neither turn nor session has ended meanwhile.
+func (s *Session) addCommand(c *Command) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || s.turn != c.turn {
-		return false
-	}
 	s.commands[c.id] = c
 	s.order = append(s.order, c.id)
 	finished := 0
@@ -167,7 +156,6 @@ func (s *Session) addCommand(c *Command) bool {
 			s.order = slices.Delete(s.order, i, i+1)
 		}
 	}
-	return true
 }
 
 // commandFence is the fence of a command: the call's, with grants for one call

@@ -22,6 +22,7 @@
 //
 // # Locks
 //
-// Server.mu, then Session.mu, then Log.mu. None is held while a command is
-// started, a file is touched or a client is written to.
+// Session.turning, Session.starts, Server.mu, Session.mu, Log.mu, in this order.
+// The last three are never held while a command is started, a file is touched
+// or a client is written to.
 package daemon

@@ -49,9 +49,12 @@ func (s *Session) Grant(g api.SessionGrantParams) (fence.View, error) {
 	if g.Scope == api.ScopeOnce {
 		s.once = append(s.once, g)
 	} else {
-		s.granted, s.fence = next, f
+		s.granted = next
 	}
 	s.mu.Unlock()
+	if g.Scope != api.ScopeOnce {
+		s.use(f)
+	}
 	emit(s, s.currentTurn(), api.EventSessionGranted, api.SessionGrantedData{Path: g.Path, Access: g.Access, Scope: g.Scope})
 	return f.View(), nil
 }

@@ -67,11 +67,11 @@ func (s *Server) processWrite(_ context.Context, r *api.Request, p *api.ProcessW
 	if err != nil {
 		return api.ProcessWriteResult{}, err
 	}
-	err = c.process.Write(p.Data, p.WriteID)
+	duplicate, err := c.process.Write(p.Data, p.WriteID)
 	if errors.Is(err, sandbox.ErrStdinFull) {
 		return api.ProcessWriteResult{}, api.NewError("PROCESS_STDIN_FULL", err.Error())
 	}
-	return api.ProcessWriteResult{}, err
+	return api.ProcessWriteResult{Duplicate: duplicate}, err
 }
 
 func (s *Server) processCloseStdin(_ context.Context, r *api.Request, p *api.ProcessRef) (api.Empty, error) {

@@ -127,6 +127,7 @@ func (h *Host) Sweep(ctx context.Context) (scratch.SweepReport, error) { return 
 // Close ends every command. Sessions must have been closed before.
 func (h *Host) Close() {
 	h.runner.Close()
+	_ = h.scratch.Close()
 	if h.ephemeral == "" {
 		return
 	}
@@ -263,9 +264,5 @@ func rootCause(err error) string {
 // session's own is visible to it all the same (package fence).
 func hiddenScratch(parent string) fence.Entry {
 	hex := strings.Repeat("[0-9a-f]", 7)
-	return fence.Entry{Path: filepath.Join(escapeGlob(parent), "*-"+hex+"*"), Source: "mode"}
-}
-
-func escapeGlob(p string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(p)
+	return fence.Entry{Path: filepath.Join(fence.EscapeGlob(parent), "*-"+hex+"*"), Source: "mode"}
 }

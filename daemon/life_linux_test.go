@@ -25,8 +25,6 @@ func TestKilledDaemonLeavesOneOrphan(t *testing.T) {
 	other.env = []string{"HOME=" + h.home, "PATH=" + os.Getenv("PATH"), "TEST_DAEMON_SOCKET=" + other.socket}
 	other.start()
 	alive := other.open(other.dial(), fence.WorkspaceWrite)
-	livingClient := other.dial()
-	_ = livingClient
 
 	h.start()
 	c := h.dial()
@@ -236,9 +234,9 @@ func TestStop(t *testing.T) {
 func TestConnectionsLeaveNothing(t *testing.T) {
 	h := newHouse(t).start()
 	keep := h.dial()
-	count := func() (fds int, threads string) {
+	descriptors := func() int {
 		d, _ := os.ReadDir("/proc/" + strconv.Itoa(h.cmd.Process.Pid) + "/fd")
-		return len(d), ""
+		return len(d)
 	}
 	cycle := func() {
 		c, err := client.Dial(h.ctx(), h.socket, client.Options{})
@@ -260,7 +258,7 @@ func TestConnectionsLeaveNothing(t *testing.T) {
 		return st.Sessions == 0 && st.Connections == 1
 	}
 	until(t, "the end of the sessions", idle)
-	fds, _ := count()
+	fds := descriptors()
 	before := do(h, keep, api.ServerStatus, api.Empty{})
 	n := 200
 	if testing.Short() {
@@ -270,7 +268,7 @@ func TestConnectionsLeaveNothing(t *testing.T) {
 		cycle()
 	}
 	until(t, "the end of the sessions", idle)
-	until(t, "the descriptors", func() bool { now, _ := count(); return now <= fds+2 })
+	until(t, "the descriptors", func() bool { return descriptors() <= fds+2 })
 	until(t, "the goroutines", func() bool {
 		return do(h, keep, api.ServerStatus, api.Empty{}).Sizes["goroutines"] <= before.Sizes["goroutines"]+2
 	})
@@ -402,4 +400,51 @@ func TestManyAtOnce(t *testing.T) {
 		}
 	}
 	absent(t, h.scratch)
+}
+
+// A command that is started while its turn ends is ended with it, or refused:
+// none lives on, and none writes where scratch has been cleaned.
+func TestNoCommandSlipsThroughTheEndOfATurn(t *testing.T) {
+	h := newHouse(t).start()
+	c := h.dial()
+	s := h.open(c, fence.WorkspaceWrite)
+	ref := api.SessionRef{SessionID: s.SessionID}
+	rounds := 30
+	if testing.Short() {
+		rounds = 8
+	}
+	for range rounds {
+		turn := do(h, c, api.TurnBegin, ref)
+		// Something to end and to clean, so that the end takes a moment.
+		do(h, c, api.ProcessStart, api.ProcessStartParams{SessionID: s.SessionID, Command: `for i in $(seq 200); do : > "$TMPDIR/$i"; done; sleep 995`})
+		const starters = 6
+		done := make(chan struct{}, starters)
+		ended := make(chan struct{})
+		for range starters {
+			go func() {
+				defer func() { done <- struct{}{} }()
+				for {
+					select {
+					case <-ended:
+						return
+					default:
+						_, _ = client.Do(h.ctx(), c, api.ProcessStart, api.ProcessStartParams{SessionID: s.SessionID, Command: "sleep 995"})
+					}
+				}
+			}()
+		}
+		do(h, c, api.TurnEnd, api.TurnEndParams{SessionRef: ref, TurnID: turn.TurnID, Outcome: api.TurnCompleted})
+		close(ended)
+		for range starters {
+			<-done
+		}
+		for _, p := range do(h, c, api.ProcessList, ref).Processes {
+			if p.TurnID == turn.TurnID && !p.Exited {
+				t.Fatalf("command %s of the turn lives after its end", p.ProcessID)
+			}
+			if p.TurnID == "" { // started after the end
+				_, _ = client.Do(h.ctx(), c, api.ProcessTerminate, api.ProcessTerminateParams{ProcessRef: api.ProcessRef{ProcessID: p.ProcessID}, GraceMs: new(int64)})
+			}
+		}
+	}
 }

@@ -33,9 +33,14 @@ type Session struct {
 	temp      *sandbox.Temp // of commands when there is none, else nil
 	prompt    string
 
-	// turning serialises the begin and end of turns and the end of the session.
-	// Taken before mu.
+	// turning serialises the begin and end of turns, changes of the fence and
+	// the end of the session. Taken before starts and mu.
 	turning sync.Mutex
+	// starts is held for reading while a command is started, and for writing
+	// while a turn or the session ends: what has started by then is on record
+	// and is ended, what comes later belongs to what comes after. Taken before
+	// mu.
+	starts sync.RWMutex
 
 	mu       sync.Mutex // after Server.mu, before Log.mu
 	mode     fence.Mode
@@ -176,13 +181,23 @@ func (s *Session) SetMode(mode fence.Mode) (fence.View, error) {
 		return fence.View{}, err
 	}
 	s.mu.Lock()
-	s.host.runner.Forget(s.fence)
-	s.mode, s.fence = mode, f
+	s.mode = mode
 	s.mu.Unlock()
+	s.use(f)
 	if mode != prev {
 		emit(s, s.currentTurn(), api.EventSessionModeChanged, api.SessionModeChangedData{Mode: mode, Previous: prev})
 	}
 	return f.View(), nil
+}
+
+// use makes f the fence of the next call and gives back what was kept for the
+// one before. Called with turning held.
+func (s *Session) use(f *fence.Fence) {
+	s.mu.Lock()
+	old := s.fence
+	s.fence = f
+	s.mu.Unlock()
+	s.host.runner.Forget(old)
 }
 
 func (s *Session) alive() error {
@@ -227,10 +242,12 @@ func (s *Session) EndTurn(ctx context.Context, turn string, outcome api.TurnOutc
 		return api.TurnEndResult{}, api.NewError(api.CodeTurnNotFound, "end turn: turn "+turn+" is not under way", "turnId", turn)
 	}
 	s.mu.Unlock()
+	s.starts.Lock()
+	defer s.starts.Unlock()
 	return s.endTurn(ctx, outcome), nil
 }
 
-// endTurn is called with turning held and a turn under way.
+// endTurn is called with turning and starts held and a turn under way.
 func (s *Session) endTurn(ctx context.Context, outcome api.TurnOutcome) api.TurnEndResult {
 	turn := s.currentTurn()
 	s.endCommands(func(c *Command) bool { return c.turn == turn })
@@ -260,6 +277,8 @@ func (s *Session) Close(ctx context.Context, why api.CloseReason) {
 	s.closed = true
 	inTurn := s.turn != ""
 	s.mu.Unlock()
+	s.starts.Lock()
+	defer s.starts.Unlock()
 	if inTurn {
 		s.endTurn(ctx, api.TurnAborted)
 	}

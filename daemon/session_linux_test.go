@@ -63,8 +63,11 @@ func TestTurnOverTheSocket(t *testing.T) {
 	if r.Prompt != s.Prompt {
 		t.Error("the prompt changed")
 	}
-	do(h, c2, api.ProcessWrite, api.ProcessWriteParams{ProcessRef: api.ProcessRef{ProcessID: p.ProcessID}, Data: []byte("on\n"), WriteID: "w1"})
-	do(h, c2, api.ProcessWrite, api.ProcessWriteParams{ProcessRef: api.ProcessRef{ProcessID: p.ProcessID}, Data: []byte("on\n"), WriteID: "w1"})
+	for _, again := range []bool{false, true} {
+		if w := do(h, c2, api.ProcessWrite, api.ProcessWriteParams{ProcessRef: api.ProcessRef{ProcessID: p.ProcessID}, Data: []byte("on\n"), WriteID: "w1"}); w.Duplicate != again {
+			t.Errorf("a write with an id that was used before (%v): %+v", again, w)
+		}
+	}
 	st := do(h, c2, api.ProcessWait, api.ProcessWaitParams{ProcessRef: api.ProcessRef{ProcessID: p.ProcessID}})
 	if st.ExitCode == nil || *st.ExitCode != 0 {
 		t.Fatalf("the command ended with %+v", st)

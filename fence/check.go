@@ -3,6 +3,7 @@ package fence
 import (
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -190,7 +191,7 @@ func (f *Fence) eachProtection(a *asked, inner *root, do func(r *root, rel []str
 			}
 		}
 		for k, c := range rel {
-			if repeated(rel[:k], c) {
+			if slices.Contains(rel[:k], c) {
 				continue
 			}
 			for _, p := range f.byName[c] {
@@ -200,15 +201,6 @@ func (f *Fence) eachProtection(a *asked, inner *root, do func(r *root, rel []str
 			}
 		}
 	}
-}
-
-func repeated(before []string, c string) bool {
-	for _, b := range before {
-		if b == c {
-			return true
-		}
-	}
-	return false
 }
 
 // hiddenMatch offers the hidden entries that cover the path; true when it is
@@ -338,6 +330,24 @@ func (f *Fence) Guarded(canonical string) bool {
 		}
 	}
 	return inner != nil && inner.guarded
+}
+
+// Looser tells whether less is protected at from than at to: a directory that is
+// moved there may hold anything. Both are canonical.
+func (f *Fence) Looser(from, to string) bool {
+	return f.Guarded(to) && (!f.Guarded(from) || f.exempt(from) > f.exempt(to))
+}
+
+// exempt counts the components of a path below which some protections do not
+// apply ([Protection].NotUnder).
+func (f *Fence) exempt(canonical string) int {
+	n := 0
+	for _, c := range ask(canonical).fold {
+		if slices.ContainsFunc(f.protected, func(p pattern) bool { return slices.Contains(p.notUnder, c) }) {
+			n++
+		}
+	}
+	return n
 }
 
 // PathCovers tells whether canonical is root or lies below it, by whole

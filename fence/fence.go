@@ -218,13 +218,17 @@ func canonicalGlob(p string) string {
 				return p
 			}
 			// A canonical path may hold what looks like a glob.
-			return escapeGlob.Replace(filepath.ToSlash(cleanCanonical(unescapeGlob(dir)))) + "/" + strings.Join(parts[i:], "/")
+			return EscapeGlob(filepath.ToSlash(cleanCanonical(unescapeGlob(dir)))) + "/" + strings.Join(parts[i:], "/")
 		}
 	}
 	return p
 }
 
-var escapeGlob = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
+var globEscapes = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`)
+
+// EscapeGlob makes a path that stands for itself in an [Entry] whose other
+// parts are globs.
+func EscapeGlob(path string) string { return globEscapes.Replace(path) }
 
 func unescapeGlob(p string) string {
 	var b strings.Builder

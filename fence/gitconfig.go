@@ -3,6 +3,7 @@ package fence
 import (
 	"path"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 )
@@ -53,7 +54,7 @@ func GuardGitConfig(prev, next []byte) []string {
 	p, _ := parseGitConfig(string(prev)) // what cannot be read there is not kept by a harmless change either
 	bad := map[string]bool{}
 	for key, vals := range n {
-		if equalValues(p[key], vals) {
+		if slices.Equal(p[key], vals) {
 			continue
 		}
 		if !harmlessKeys[keyPattern(key)] || !harmlessValues(key, vals) {
@@ -93,18 +94,6 @@ func harmlessValues(key string, vals []string) bool {
 	}
 	for _, v := range vals {
 		if strings.Contains(v, "::") || strings.HasPrefix(v, "-") {
-			return false
-		}
-	}
-	return true
-}
-
-func equalValues(a, b []string) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i] != b[i] {
 			return false
 		}
 	}

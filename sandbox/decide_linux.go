@@ -2,8 +2,6 @@ package sandbox
 
 import (
 	"encoding/binary"
-	"slices"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -221,32 +219,12 @@ func (s *supervisor) rename(n *notify.Notif, c *fence.Call) verdict {
 			return v
 		}
 	}
-	if s.looser(from, to.path) || flags&exchange != 0 && s.looser(to, from.path) {
+	if from.isDir() && s.fence.Looser(from.path, to.path) || flags&exchange != 0 && to.isDir() && s.fence.Looser(to.path, from.path) {
+		// What is moved from where less is protected may hold anything.
 		// The answer makes the mover copy it, and each file is judged by its name.
 		return refuse(unix.EXDEV)
 	}
 	return goOn
-}
-
-// looser tells whether a directory comes from where less is protected than
-// where it is to go: it may hold anything.
-func (s *supervisor) looser(dir place, to string) bool {
-	return dir.isDir() && s.fence.Guarded(to) && (!s.fence.Guarded(dir.path) || s.exempt(dir.path) > s.exempt(to))
-}
-
-// exempt counts the components of a path below which some protections do not
-// apply (fence.Protection.NotUnder).
-func (s *supervisor) exempt(path string) int {
-	n := 0
-	for _, c := range strings.Split(path, "/") {
-		for _, p := range s.protected {
-			if slices.ContainsFunc(p.NotUnder, func(name string) bool { return strings.EqualFold(name, c) }) {
-				n++
-				break
-			}
-		}
-	}
-	return n
 }
 
 func (s *supervisor) link(n *notify.Notif, c *fence.Call) verdict {

@@ -130,18 +130,18 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// Write queues input. A writeID that was accepted before has no effect again.
-// CodeStdinClosed: the command has no input, or it ended; ErrStdinFull: it
-// does not read, try again later.
-func (p *Process) Write(data []byte, writeID string) error {
+// Write queues input. A writeID that was accepted before is a duplicate and has
+// no effect again. CodeStdinClosed: the command has no input, or it ended;
+// ErrStdinFull: it does not read, try again later.
+func (p *Process) Write(data []byte, writeID string) (duplicate bool, err error) {
 	if p.in == nil {
-		return &Error{Code: CodeStdinClosed, Op: "write to command", Err: errors.New("it was started without standard input")}
+		return false, &Error{Code: CodeStdinClosed, Op: "write to command", Err: errors.New("it was started without standard input")}
 	}
-	err := p.in.write(data, writeID)
+	duplicate, err = p.in.write(data, writeID)
 	if errors.Is(err, os.ErrClosed) {
-		return &Error{Code: CodeStdinClosed, Op: "write to command", Err: errors.New("its standard input is closed")}
+		return false, &Error{Code: CodeStdinClosed, Op: "write to command", Err: errors.New("its standard input is closed")}
 	}
-	return err
+	return duplicate, err
 }
 
 // CloseStdin ends the input after what was written; again has no effect.

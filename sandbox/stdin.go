@@ -37,19 +37,19 @@ func newStdin(f *os.File, tty bool) *stdin {
 	return s
 }
 
-// write queues data. A write id that was accepted before is accepted again
-// without effect. ErrStdinFull queues nothing and forgets the id.
-func (s *stdin) write(data []byte, id string) error {
+// write queues data. A write id that was accepted before is a duplicate:
+// accepted again without effect. ErrStdinFull queues nothing and forgets the id.
+func (s *stdin) write(data []byte, id string) (duplicate bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, ok := s.seen[id]; ok && id != "" {
-		return nil // also when the command is over by now
+		return true, nil // also when the command is over by now
 	}
 	if s.closing || s.failed {
-		return os.ErrClosed
+		return false, os.ErrClosed
 	}
 	if len(s.pending)+len(data) > maxStdin {
-		return ErrStdinFull
+		return false, ErrStdinFull
 	}
 	if id != "" {
 		if len(s.order) >= writeWindow {
@@ -61,7 +61,7 @@ func (s *stdin) write(data []byte, id string) error {
 	}
 	s.pending = append(s.pending, data...)
 	s.cond.Signal()
-	return nil
+	return false, nil
 }
 
 // close ends the input after what is queued has been written. On a terminal

@@ -161,7 +161,7 @@ func TestReadWaits(t *testing.T) {
 	}
 	answer := make(chan sandbox.Output, 1)
 	go func() { answer <- p.Read(ctx, 0, 0, patience) }()
-	if err := p.Write([]byte("hello\n"), ""); err != nil {
+	if _, err := p.Write([]byte("hello\n"), ""); err != nil {
 		t.Fatal(err)
 	}
 	o := <-answer
@@ -169,7 +169,7 @@ func TestReadWaits(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 	go func() { answer <- p.Read(ctx, o.NextSeq, 0, patience) }()
-	if err := p.Write([]byte("bye\n"), ""); err != nil {
+	if _, err := p.Write([]byte("bye\n"), ""); err != nil {
 		t.Fatal(err)
 	}
 	if o := <-answer; !o.Exited || o.ExitCode == nil || *o.ExitCode != 3 || len(o.Chunks) != 0 {
@@ -183,20 +183,22 @@ func TestStdin(t *testing.T) {
 	f := l.fence(fence.WorkspaceWrite)
 	p := l.start(l.spec(f, "cat", func(s *sandbox.Spec) { s.Stdin = true }))
 	for i, w := range []struct{ text, id string }{{"a", "1"}, {"b", "2"}, {"b", "2"}, {"other text, same id", "1"}, {"c", ""}, {"c", ""}, {"", "3"}} {
-		if err := p.Write([]byte(w.text), w.id); err != nil {
+		if _, err := p.Write([]byte(w.text), w.id); err != nil {
 			t.Fatal(i, err)
 		}
 	}
 	if err := errors.Join(p.CloseStdin(), p.CloseStdin()); err != nil {
 		t.Fatal(err)
 	}
-	wantCode(t, p.Write([]byte("late"), "4"), sandbox.CodeStdinClosed)
+	_, err := p.Write([]byte("late"), "4")
+	wantCode(t, err, sandbox.CodeStdinClosed)
 	if r := l.finish(p, time.Now()); r.stdout != "abcc" || r.code() != 0 {
 		t.Errorf("%v", r)
 	}
 	// Without an input the command reads nothing.
 	p = l.start(l.spec(f, "cat; echo end"))
-	wantCode(t, p.Write([]byte("x"), ""), sandbox.CodeStdinClosed)
+	_, err = p.Write([]byte("x"), "")
+	wantCode(t, err, sandbox.CodeStdinClosed)
 	wantCode(t, p.CloseStdin(), sandbox.CodeStdinClosed)
 	if r := l.finish(p, time.Now()); r.stdout != "end\n" {
 		t.Errorf("%v", r)
@@ -206,7 +208,7 @@ func TestStdin(t *testing.T) {
 	big := bytes.Repeat([]byte("0123456789abcdef"), 1<<14)
 	for range 16 {
 		eventually(t, "there is room", func() bool {
-			err := p.Write(big, "")
+			_, err := p.Write(big, "")
 			if err != nil && !errors.Is(err, sandbox.ErrStdinFull) {
 				t.Fatal(err)
 			}
@@ -232,7 +234,7 @@ func TestStdinFull(t *testing.T) {
 	total, full := 0, false
 	for i := range 100 {
 		id := fmt.Sprint("w", i)
-		if err := p.Write(chunk, id); err == nil {
+		if _, err := p.Write(chunk, id); err == nil {
 			total += len(chunk)
 			continue
 		} else if !errors.Is(err, sandbox.ErrStdinFull) {
@@ -245,7 +247,7 @@ func TestStdinFull(t *testing.T) {
 		}
 		fmt.Fprintln(fifo, "go")
 		_ = fifo.Close()
-		eventually(t, "the same write is accepted", func() bool { return p.Write(chunk, id) == nil })
+		eventually(t, "the same write is accepted", func() bool { _, err := p.Write(chunk, id); return err == nil })
 		total += len(chunk)
 		break
 	}
@@ -273,7 +275,7 @@ func TestExitedAndClosed(t *testing.T) {
 	}
 	defer pipe.Close()
 	begin := time.Now()
-	_ = p.Write([]byte("\n"), "")
+	_, _ = p.Write([]byte("\n"), "")
 	<-p.Exited()
 	exited := time.Since(begin)
 	if st := p.State(); st.ExitCode == nil || *st.ExitCode != 7 {

@@ -18,14 +18,13 @@ import (
 // when the last process of the tree is gone or when stop is called. If it dies,
 // the kernel answers every waiting and later call with ENOSYS: nothing passes.
 type supervisor struct {
-	fence     *fence.Fence
-	protected []fence.Protection // of fence
-	listener  int
-	stopFD    int // eventfd; written once by stop
-	denials   *denialLog
-	loc       *locator
-	buf       [unix.PathMax]byte
-	done      chan struct{} // closed when the loop has ended
+	fence    *fence.Fence
+	listener int
+	stopFD   int // eventfd; written once by stop
+	denials  *denialLog
+	loc      *locator
+	buf      [unix.PathMax]byte
+	done     chan struct{} // closed when the loop has ended
 }
 
 // calls is the table of what can be notified, by number. Written once.
@@ -42,7 +41,7 @@ func newSupervisor(f *fence.Fence, listener int, d *denialLog) (*supervisor, err
 	if err != nil {
 		return nil, fmt.Errorf("start supervisor: %w", err)
 	}
-	return &supervisor{fence: f, protected: f.Policy().Protected, listener: listener, stopFD: fd, denials: d, loc: &locator{}, done: make(chan struct{})}, nil
+	return &supervisor{fence: f, listener: listener, stopFD: fd, denials: d, loc: &locator{}, done: make(chan struct{})}, nil
 }
 
 // serve runs the loop on a thread of its own and closes the descriptors at the

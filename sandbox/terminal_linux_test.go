@@ -34,7 +34,7 @@ signal.sigwait([signal.SIGWINCH])'; stty size; while read -r x; do echo "got $x"
 			t.Fatal(err)
 		}
 		has("30 90\r\n")
-		if err := p.Write([]byte("hello\n"), "1"); err != nil {
+		if _, err := p.Write([]byte("hello\n"), "1"); err != nil {
 			t.Fatal(err)
 		}
 		has("got hello\r\n")
@@ -57,7 +57,7 @@ func TestTerminalControls(t *testing.T) {
 	l := newLab(t)
 	p := l.start(l.spec(l.fence(fence.WorkspaceWrite), `echo ready; sleep 1000`, withTTY(80, 25)))
 	eventually(t, "it is ready", func() bool { out, _ := outputOf(p); return strings.Contains(out, "ready") })
-	if err := p.Write([]byte{3}, ""); err != nil { // VINTR
+	if _, err := p.Write([]byte{3}, ""); err != nil { // VINTR
 		t.Fatal(err)
 	}
 	if r := l.finish(p, time.Now()); r.Signal != "SIGINT" && r.code() != 130 {

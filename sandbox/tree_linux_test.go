@@ -79,7 +79,7 @@ func TestHostileTree(t *testing.T) {
 			{"terminated", "wait", func(p *sandbox.Process) { p.Terminate(10 * time.Millisecond) }},
 			{"deaf and terminated", `trap "" TERM; while :; do wait; done`, func(p *sandbox.Process) { p.Terminate(50 * time.Millisecond) }},
 			{"timed out", "wait", nil},
-			{"exits by itself", "read x", func(p *sandbox.Process) { _ = p.Write([]byte("\n"), "") }},
+			{"exits by itself", "read x", func(p *sandbox.Process) { _, _ = p.Write([]byte("\n"), "") }},
 		} {
 			t.Run(string(m)+" "+end.name, func(t *testing.T) {
 				k := newMark()
