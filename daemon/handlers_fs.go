@@ -114,7 +114,7 @@ func (s *Session) ListDir(ctx context.Context, ref *api.FileRef) ([]provider.Dir
 		if err != nil {
 			return nil, err
 		}
-		return s.host.files.ListDir(ctx, f, t)
+		return s.host.files.ListDir(ctx, f, t, provider.ListOptions{})
 	})
 }
 

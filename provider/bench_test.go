@@ -120,7 +120,7 @@ func BenchmarkLook(b *testing.B) {
 	}
 	t, dir := benchTarget(b, l, f, path), benchTarget(b, l, f, w)
 	// The first listing waits for the times of the new files to settle.
-	if _, err := l.ListDir(b.Context(), f, dir); err != nil {
+	if _, err := l.ListDir(b.Context(), f, dir, provider.ListOptions{}); err != nil {
 		b.Fatal(err)
 	}
 	b.Run("stat/plain", func(b *testing.B) {
@@ -166,7 +166,7 @@ func BenchmarkLook(b *testing.B) {
 	})
 	b.Run("list100/wattle", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := l.ListDir(b.Context(), f, dir); err != nil {
+			if _, err := l.ListDir(b.Context(), f, dir, provider.ListOptions{}); err != nil {
 				b.Fatal(err)
 			}
 		}

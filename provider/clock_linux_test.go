@@ -157,7 +157,7 @@ func TestStatWaitsForTheTick(t *testing.T) {
 		if racy, hashed, _ := provider.RacyVersion(info.Version); racy || hashed {
 			t.Fatalf("round %d: racy %v, hashed %v", i, racy, hashed)
 		}
-		es, err := p.l.ListDir(t.Context(), p.f, p.target("."))
+		es, err := p.l.ListDir(t.Context(), p.f, p.target("."), provider.ListOptions{})
 		must(t, err)
 		if es[0].Version != info.Version {
 			t.Fatalf("round %d: the listing has another version", i)
@@ -196,7 +196,7 @@ func TestListingWaitsOnce(t *testing.T) {
 	for i := range 100 {
 		p.put(string(rune('a'+i%26))+string(rune('a'+i/26)), "x")
 	}
-	es, err := p.l.ListDir(t.Context(), p.f, p.target("."))
+	es, err := p.l.ListDir(t.Context(), p.f, p.target("."), provider.ListOptions{})
 	must(t, err)
 	if n := asked.Load(); n > 210 {
 		t.Errorf("the clock was asked %d times for 100 children", n)

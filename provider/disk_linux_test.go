@@ -180,9 +180,9 @@ func TestConfigOfLocal(t *testing.T) {
 	code(t, err, provider.CodeTooLarge)
 	p.put("g", "")
 	p.put("h", "")
-	_, err = p.l.ListDir(t.Context(), p.f, p.target("."))
+	_, err = p.l.ListDir(t.Context(), p.f, p.target("."), provider.ListOptions{})
 	code(t, err, "")
 	p.put("i", "")
-	_, err = p.l.ListDir(t.Context(), p.f, p.target("."))
+	_, err = p.l.ListDir(t.Context(), p.f, p.target("."), provider.ListOptions{})
 	code(t, err, provider.CodeTooLarge)
 }

@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"github.com/wattle-dev/wattle/fence"
+	"github.com/wattle-dev/wattle/trash/record"
 )
 
 // Error is every failure of a provider. Code is what callers branch on; the
@@ -22,6 +23,9 @@ type Error struct {
 	// when the kernel said no.
 	Errno   string `json:"errno,omitzero"`
 	Syscall string `json:"syscall,omitzero"`
+	// Outcome and Reason are those of a delete that did not happen.
+	Outcome record.Outcome `json:"outcome,omitzero"`
+	Reason  record.Reason  `json:"reason,omitzero"`
 	// Detail says in words what is the matter; may be empty.
 	Detail string `json:"-"`
 	Cause  error  `json:"-"`

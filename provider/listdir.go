@@ -15,7 +15,7 @@ import (
 )
 
 // ListDir implements [Provider].
-func (l *Local) ListDir(ctx context.Context, f *fence.Fence, t Target) ([]DirEntry, error) {
+func (l *Local) ListDir(ctx context.Context, f *fence.Fence, t Target, o ListOptions) ([]DirEntry, error) {
 	c, err := l.begin(ctx, f, "listDir", t.DisplayPath)
 	if err != nil {
 		return nil, err

@@ -26,6 +26,18 @@ type Config struct {
 	// kernel make it: 0666 narrowed by the umask and the directory's default
 	// access list.
 	NewFileMode uint32
+	// Window are the caps of readLines; members that are 0 are the defaults of
+	// fs-contract section 8.
+	Window WindowLimits
+	// Trash takes what is deleted. Without one a delete that is not asked to
+	// be permanent is refused with TRASH_UNAVAILABLE.
+	Trash Trash
+	// TrashOff makes every delete one that is permanent.
+	TrashOff bool
+	// TempDirs are canonical paths of the system's temporary directories: what
+	// is deleted below them, and outside every writable root of the fence, is
+	// deleted outright.
+	TempDirs []string
 	// Clock replaces the file system's clock, for tests.
 	Clock Clock
 }
@@ -39,6 +51,10 @@ type Local struct {
 	listMax  int
 	mode     uint32
 	clock    Clock
+	window   WindowLimits
+	trash    Trash
+	trashOff bool
+	tempDirs []string
 
 	// root is the root directory, opened once; nil where there is more than
 	// one (Windows).
@@ -63,6 +79,7 @@ func NewLocal(c Config) (*Local, error) {
 	l := &Local{
 		cwd: c.Cwd, basisMax: c.DiffBasisMaxBytes, editMax: c.EditMaxBytes,
 		listMax: c.ListMaxEntries, mode: c.NewFileMode, clock: c.Clock,
+		window: c.Window, trash: c.Trash, trashOff: c.TrashOff, tempDirs: c.TempDirs,
 	}
 	if l.cwd == "" {
 		wd, err := os.Getwd()

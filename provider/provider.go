@@ -54,6 +54,11 @@ type EditOptions struct {
 // refused. Every error is an [*Error]; a cancelled call is FS_ABORTED; no call
 // has a deadline of its own.
 type Provider interface {
+	Reader
+	Patcher
+	Mover
+	WatchProvider
+
 	// Resolve gives the identity of a path, which need not exist: links are
 	// followed, the key is the same before and after the file and its parents
 	// are made. FS_NOT_FOUND for a blank path, for a file used as a directory
@@ -85,7 +90,7 @@ type Provider interface {
 	//
 	// Concurrency: takes no lock; entries that come or go meanwhile may or may
 	// not be in it. Waits as Stat does, at most once.
-	ListDir(ctx context.Context, f *fence.Fence, t Target) ([]DirEntry, error)
+	ListDir(ctx context.Context, f *fence.Fence, t Target, o ListOptions) ([]DirEntry, error)
 
 	// ReadText gives a whole file that is strict UTF-8 and has no NUL byte in
 	// its first 8192 bytes: FS_NOT_TEXT otherwise. It never waits for a FIFO or

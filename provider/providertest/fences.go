@@ -216,7 +216,7 @@ func testCancel(t *testing.T, mk Make) {
 		"stat":       func() error { _, err := w.P.Stat(gone, w.WS, target); return err },
 		"stat, none": func() error { _, err := w.P.Stat(gone, w.WS, absent); return err },
 		"lstat":      func() error { _, err := w.P.Lstat(gone, w.WS, w.W, provider.ResolveOptions{}); return err },
-		"listDir":    func() error { _, err := w.P.ListDir(gone, w.WS, w.Resolve("W")); return err },
+		"listDir":    func() error { _, err := w.P.ListDir(gone, w.WS, w.Resolve("W"), provider.ListOptions{}); return err },
 		"readText":   func() error { _, err := w.P.ReadText(gone, w.WS, target, provider.ReadOptions{}); return err },
 		"writeText":  func() error { _, err := w.P.WriteText(gone, w.WS, target, "x", noGuard); return err },
 		"new":        func() error { _, err := w.P.WriteText(gone, w.WS, absent, "x", noGuard); return err },

@@ -21,7 +21,7 @@ func list(mode, name string) op {
 		if err != nil {
 			return err
 		}
-		_, err = w.P.ListDir(w.T.Context(), w.mode(mode), t)
+		_, err = w.P.ListDir(w.T.Context(), w.mode(mode), t, provider.ListOptions{})
 		return err
 	}
 }
@@ -60,7 +60,7 @@ func testListDir(t *testing.T, mk Make) {
 		w.Link("W/d/tohidden", "k.secret")
 		w.Link("W/d/root", "/")
 		w.Link("W/l", "d")
-		got, err := w.P.ListDir(t.Context(), w.WS, provider.Target{TargetKey: provider.TargetKey(w.Path("W/d")), DisplayPath: "shown/d"})
+		got, err := w.P.ListDir(t.Context(), w.WS, provider.Target{TargetKey: provider.TargetKey(w.Path("W/d")), DisplayPath: "shown/d"}, provider.ListOptions{})
 		w.must(err)
 		size := func(n int64) *int64 { return &n }
 		want := []struct {
@@ -113,7 +113,7 @@ func testListDir(t *testing.T, mk Make) {
 			w.must(os.WriteFile(filepath.Join(w.W, n), nil, 0o600))
 		}
 		slices.Sort(want)
-		es, err := w.P.ListDir(t.Context(), w.WS, w.Resolve("W"))
+		es, err := w.P.ListDir(t.Context(), w.WS, w.Resolve("W"), provider.ListOptions{})
 		w.must(err)
 		var got []string
 		for _, e := range es {
@@ -133,7 +133,7 @@ func testListDir(t *testing.T, mk Make) {
 		w.Dir("W/d")
 		w.File("W/d/f", "x")
 		w.Link("W/l", "d")
-		es, err := w.P.ListDir(t.Context(), w.WS, w.Resolve("W/l"))
+		es, err := w.P.ListDir(t.Context(), w.WS, w.Resolve("W/l"), provider.ListOptions{})
 		w.must(err)
 		if len(es) != 1 || string(es[0].Target.TargetKey) != w.Path("W/d/f") || es[0].Target.DisplayPath != w.Path("W/l/f") {
 			t.Errorf("%+v", es)

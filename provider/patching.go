@@ -1,0 +1,151 @@
+package provider
+
+import (
+	"context"
+
+	"github.com/wattle-dev/wattle/fence"
+	"github.com/wattle-dev/wattle/provider/patch"
+	"github.com/wattle-dev/wattle/trash/record"
+)
+
+// PatchOptions is how hunks are applied to one file.
+type PatchOptions struct {
+	EditOptions
+	// Codex reproduces the results of OpenAI Codex (facts/patch.md section 7).
+	Codex bool `json:"-"`
+}
+
+// PatchOutcome is the result of patchText.
+type PatchOutcome struct {
+	EditOutcome
+	// InsertedAt has, for each hunk that only adds, the line of the new file,
+	// from 1, where its first line stands.
+	InsertedAt []int `json:"insertedAt,omitzero"`
+}
+
+// CompatCodex is the value of ApplyOptions.Compat for the results of Codex.
+const CompatCodex = "codex"
+
+// ApplyOptions is how a patch of several files is applied.
+type ApplyOptions struct {
+	// Cwd is what relative paths of the patch are relative to; absolute.
+	Cwd string `json:"cwd,omitzero"`
+	// Atomic: all or nothing. nil is true, without Compat.
+	Atomic *bool `json:"atomic,omitzero"`
+	// Overwrite lets add and move replace a file that exists.
+	Overwrite        bool   `json:"overwrite,omitzero"`
+	OverrideReadOnly bool   `json:"overrideReadOnly,omitzero"`
+	Compat           string `json:"compat,omitzero"`
+	// DryRun decides everything and changes nothing.
+	DryRun bool `json:"dryRun,omitzero"`
+	// Permanent deletes outright instead of into the trash.
+	Permanent bool `json:"permanent,omitzero"`
+	// Guards are asked for intents and told of effects; nil for none.
+	Guards Guards `json:"-"`
+}
+
+// Guards decide the guards of a call and record its effects (fs-contract
+// sections 5 and 6). They are called by the goroutine of the call and must not
+// block.
+type Guards interface {
+	// WriteIntent is the guard of a write, move destination or patch add; nil
+	// for none.
+	WriteIntent(Target) (*WriteIntent, error)
+	// EditIntent is the guard of an edit, patch or move source; nil for none.
+	EditIntent(Target) (*VersionGuard, error)
+	// DeleteIntent is the guard of a delete; nil for none.
+	DeleteIntent(Target) (*VersionGuard, error)
+	// Observed records what is known of a target after an effect.
+	Observed(Target, Observation)
+}
+
+// Observation is what an owner knows of a target: a version, or its absence
+// when Version is empty.
+type Observation struct {
+	Version Version `json:"version,omitzero"`
+}
+
+// ApplyState tells what became of one operation of a patch.
+type ApplyState string
+
+const (
+	// ApplyPlanned: dryRun found nothing against it.
+	ApplyPlanned ApplyState = "planned"
+	ApplyDone    ApplyState = "done"
+	// ApplyUndone: it was done and taken back.
+	ApplyUndone ApplyState = "undone"
+	ApplyFailed ApplyState = "failed"
+	// ApplySkipped: it was not reached.
+	ApplySkipped ApplyState = "skipped"
+	// ApplyLeft: it was done and could not be taken back.
+	ApplyLeft ApplyState = "left"
+)
+
+// ApplyFailure is why an operation failed.
+type ApplyFailure struct {
+	Code    Code           `json:"code"`
+	Message string         `json:"message"`
+	Hunk    *patch.Failure `json:"hunk,omitzero"`
+}
+
+// ApplyOperation is the report on one operation.
+type ApplyOperation struct {
+	// Kind is add, update, delete, move or replace.
+	Kind string `json:"kind"`
+	// Path and Destination are as written in the patch.
+	Path        string        `json:"path"`
+	Destination string        `json:"destination,omitzero"`
+	LineNumber  int           `json:"lineNumber"`
+	State       ApplyState    `json:"state"`
+	Failure     *ApplyFailure `json:"failure,omitzero"`
+	Version     Version       `json:"version,omitzero"`
+	// Before and After are LF texts, null where there is none or where it is
+	// not below the bound of write bases.
+	Before       *string       `json:"before"`
+	After        *string       `json:"after"`
+	InsertedAt   []int         `json:"insertedAt,omitzero"`
+	LinksBroken  int           `json:"linksBroken,omitzero"`
+	MetadataLost []string      `json:"metadataLost,omitzero"`
+	Trashed      *record.Entry `json:"trashed,omitzero"`
+}
+
+// PatchReport is the result of applyPatch.
+type PatchReport struct {
+	Operations []ApplyOperation `json:"operations"`
+	// Stopped: not everything was done (only without Atomic).
+	Stopped bool `json:"stopped,omitzero"`
+	DryRun  bool `json:"dryRun,omitzero"`
+	// Summary is the text of Codex: a header line, then A, M and D lines.
+	Summary string `json:"summary"`
+}
+
+// Patcher are the patches of the contract.
+type Patcher interface {
+	// PatchText applies hunks to one text file, all or none. A hunk that does
+	// not fit is FS_PATCH_MISMATCH and names the line of the patch and the
+	// stage; absent or stale is FS_STALE_VERSION. Section 4.4, facts/patch.md.
+	//
+	// Concurrency: as WriteText; matching happens inside the lock.
+	PatchText(ctx context.Context, f *fence.Fence, t Target, hunks []patch.Hunk, o PatchOptions) (PatchOutcome, error)
+
+	// ApplyPatch applies a patch of any number of files. Unless Atomic is
+	// false, either all of it happens or nothing: what was done is undone when
+	// a later operation fails, and the error's cause is a [*PatchError] with
+	// the report. facts/patch.md section 6.
+	//
+	// Concurrency: every file is locked, in sorted order, while the patch is
+	// committed; other writers see each file old or new.
+	ApplyPatch(ctx context.Context, f *fence.Fence, text string, o ApplyOptions) (PatchReport, error)
+}
+
+// PatchError is the cause of an error of applyPatch that happened after
+// parsing: it has the report on every operation.
+type PatchError struct {
+	Report PatchReport
+	Cause  error
+}
+
+func (e *PatchError) Error() string { return e.Cause.Error() }
+
+// Unwrap gives the failure of the operation.
+func (e *PatchError) Unwrap() error { return e.Cause }
