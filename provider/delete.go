@@ -189,7 +189,7 @@ func (d *deletion) isIt(sure *call, aside string) error {
 	if err != nil {
 		return err
 	}
-	if i := d.want.info; !now.SameFile(i) || now.Size != i.Size || now.Mtime != i.Mtime {
+	if i := d.want.info; !now.SameFile(i) || d.want.strict && (now.Size != i.Size || now.Mtime != i.Mtime) {
 		return errMoved{err: errChanged, code: CodeStaleVersion}
 	}
 	if !d.want.hashed {

@@ -23,6 +23,9 @@ type expected struct {
 	// strict: no other state may be replaced. Not strict, any regular file may
 	// (an unguarded write).
 	strict bool
+	// dressed: the new file has the metadata of another one (a move), which
+	// that of the replaced file must not overwrite.
+	dressed bool
 }
 
 // replaced tells what a replacement did.
@@ -178,7 +181,7 @@ func (c *call) settleExchange(s *staged, a aim, want expected, out *replaced, lo
 	case !same && look != nil:
 		look(old.p)
 	}
-	if i.Perm() != want.info.Perm() || i.UID != want.info.UID || i.GID != want.info.GID {
+	if !want.dressed && (i.Perm() != want.info.Perm() || i.UID != want.info.UID || i.GID != want.info.GID) {
 		// The mode at publication is the current one (decision D5).
 		if lost, err := old.p.Carry(i, s.f); err == nil {
 			out.lost = lost
