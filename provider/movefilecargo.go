@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"crypto/rand"
 	"crypto/sha256"
 	"errors"
 	"io"
@@ -74,7 +75,7 @@ func (m *movingFile) cargo(p *pin) (*cargo, error) {
 	case !read.stable:
 		return nil, errMoved{err: errChanged, code: CodeStaleVersion}
 	}
-	mark, result, err := m.patched(read.text)
+	mark, result, err := m.rewritten(read.text)
 	if err != nil {
 		return nil, err
 	}
@@ -122,12 +123,12 @@ func (m *movingFile) into(dir *anchor.Dir, g *cargo, to *destination) (MoveOutco
 		s, err = m.copied(dir, g, to, &out.Destination)
 	}
 	if err != nil {
-		return MoveOutcome{}, err
+		return MoveOutcome{}, m.dst.shownAs(err)
 	}
 	defer s.close()
 	m.at("published")
 	syncDir(dir)
-	out.SourceFailure = m.removeSource(g, s.linked)
+	out.SourceFailure = m.removeSource(g, s)
 	out.SourceDeleted = out.SourceFailure == nil
 	out.Destination.Version = m.versionOf(g, s, to.a.path)
 	return out, nil
@@ -156,7 +157,7 @@ func (m *movingFile) linked(dir *anchor.Dir, g *cargo, to *destination, out *Wri
 	if g.parts != nil || g.p.Handle() == nil || g.dir.CanWrite() != nil {
 		return arrived{}, errNoLink
 	}
-	s := &staged{dir: dir, f: g.p.Handle(), sum: g.want.sum, size: g.want.info.Size, info: g.want.info}
+	s := &staged{dir: dir, f: g.p.Handle(), sum: g.want.sum, size: g.want.info.Size, info: g.want.info, names: g.want.info.Nlink}
 	got := arrived{s: s, linked: true}
 	if err := m.sourceStays(g); err != nil {
 		return got, err
@@ -169,7 +170,7 @@ func (m *movingFile) linked(dir *anchor.Dir, g *cargo, to *destination, out *Wri
 		out.Before = to.before
 		return got, nil // the name is there
 	}
-	name := hidden()
+	name := TempPrefix + rand.Text()[:16]
 	if err := m.refusedLink(g, dir.LinkFile(s.f, name)); err != nil {
 		return got, err
 	}
@@ -235,9 +236,6 @@ func (m *movingFile) named(s *staged, to *destination) error {
 	if errors.Is(err, syscall.EEXIST) {
 		return m.dst.competitor(s.dir, to.a.name, err)
 	}
-	if absent(err) && !s.dirGone() {
-		return err
-	}
 	return moved(err)
 }
 
@@ -261,7 +259,11 @@ func (m *movingFile) load(dir *anchor.Dir, unnamed bool, g *cargo) (*staged, err
 		return nil, err
 	}
 	if g.parts == nil {
-		err = m.pour(s, g.p)
+		if err = g.p.Open(); err == nil {
+			err = m.pour(s, g.p)
+		} else {
+			err = m.shownAs(err)
+		}
 	}
 	if err == nil {
 		g.lost, err = g.p.Carry(g.p.Info, s.f)
@@ -276,11 +278,8 @@ func (m *movingFile) load(dir *anchor.Dir, unnamed bool, g *cargo) (*staged, err
 	return s, nil
 }
 
-// pour copies the content of a pinned file.
+// pour copies the content of a pinned file that is open.
 func (m *movingFile) pour(s *staged, p *pin) error {
-	if err := p.Open(); err != nil {
-		return err
-	}
 	buf := chunks.Get().(*[chunk]byte)
 	defer chunks.Put(buf)
 	h := sha256.New()
@@ -311,10 +310,19 @@ func (m *movingFile) sourceStays(g *cargo) error {
 
 // removeSource removes the source. What changed since it was published
 // elsewhere stays.
-func (m *movingFile) removeSource(g *cargo, linked bool) *SourceFailure {
+func (m *movingFile) removeSource(g *cargo, got arrived) *SourceFailure {
 	d := deletion{call: m.call, dir: g.dir, a: g.a, want: g.want, permanent: true}
-	if linked {
+	if got.linked {
 		d.want.strict, d.want.hashed = false, false // the same file cannot differ
+	} else {
+		if g.parts == nil {
+			d.want.sum, d.want.hashed = got.s.sum, true
+		}
+		// A new mode, or the loss of another name to this very move, is no
+		// change of what was moved (decision D5).
+		if now, err := g.p.Stat(); err == nil {
+			d.want.info.Ctime = now.Ctime
+		}
 	}
 	_, err := d.do(func() (DeleteOutcome, error) { return DeleteOutcome{}, d.unlink() })
 	if err == nil || absent(err) {

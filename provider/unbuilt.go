@@ -28,9 +28,6 @@ func (l *Local) ProcessPathFromHostPath(host string) (string, bool) { return "",
 func (l *Local) ApplyPatch(ctx context.Context, f *fence.Fence, text string, o ApplyOptions) (PatchReport, error) {
 	return PatchReport{}, unbuilt("applyPatch")
 }
-func (l *Local) MoveFile(ctx context.Context, f *fence.Fence, from, to Target, o MoveOptions) (MoveOutcome, error) {
-	return MoveOutcome{}, unbuilt("moveFile")
-}
 func (l *Local) MovePath(ctx context.Context, f *fence.Fence, from, to string, o MovePathOptions) (MovePathOutcome, error) {
 	return MovePathOutcome{}, unbuilt("movePath")
 }
