@@ -75,12 +75,16 @@ func (m *movingFile) cargo(p *pin) (*cargo, error) {
 	case !read.stable:
 		return nil, errMoved{err: errChanged, code: CodeStaleVersion}
 	}
-	mark, result, err := m.rewritten(read.text)
+	mark, text, err := m.wholeText(read.text)
+	if err != nil {
+		return nil, err
+	}
+	r, err := m.patched(text, m.o.Hunks, m.o.Codex, m.editMax-int64(len(mark)))
 	if err != nil {
 		return nil, err
 	}
 	g.want = expected{p: p, info: p.Info, sum: read.sum, hashed: true, strict: true}
-	g.parts, g.after = []string{mark, result}, toLF(result)
+	g.parts, g.after = []string{mark, r.Text}, toLF(r.Text)
 	if p.Info.Size < m.basisMax {
 		g.before = basis(read)
 	}
