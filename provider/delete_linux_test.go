@@ -139,6 +139,7 @@ func TestForeignChangeDuringDelete(t *testing.T) {
 		{"FIFO", func(p *place) { must(t, os.Remove(f(p))); must(t, syscall.Mkfifo(f(p), 0o644)) }, "", notReg, notReg},
 		{"link out", func(p *place) { must(t, os.Remove(f(p))); must(t, os.Symlink(p.O+"/victim", f(p))) }, "", denied, denied},
 	}
+	inMemory(t)
 	for _, point := range []string{"locked", "judged", "opened", "checked"} {
 		for _, k := range swaps {
 			for _, guarded := range []bool{true, false} {
