@@ -10,7 +10,9 @@ import (
 // (the target was looked at), "locked", "judged" (the guard holds), "opened"
 // (before content is read), "staged" (the new content is complete), "checked"
 // (right before the exchange), "exchanged", "restoring" (right before it is
-// exchanged back).
+// exchanged back). Deletes and moves add "prepared" (before anything is staged),
+// "published" (the source of a move is still there) and "aside" (what is to be
+// unlinked has its hidden name).
 func (l *Local) SetHook(f func(point string)) { l.hook = f }
 
 // Lack takes features away: unnamed files, renaming without replacing, and
