@@ -38,6 +38,7 @@ func testReadText(t *testing.T, mk Make) {
 		{name: "NUL after the sample (E16)", content: big[:8192] + "\x00", text: big[:8192] + "\x00"},
 		{name: "NUL and a tail (E16)", content: big + "\x00tail\n", text: big + "\x00tail\n"},
 		{name: "NUL after the sample, with a mark (E16)", content: "\xef\xbb\xbf" + big[:8189] + "\x00", text: big[:8189] + "\x00", bom: true},
+		{name: "NUL at the start of a later chunk (E16)", content: edge + "\x00\x00x", text: edge + "\x00\x00x"},
 		{name: "latin1 (P35)", content: "caf\xe9\nb\n", code: provider.CodeNotText},
 		{name: "GBK (E4)", content: "name=\xd6\xd0\xce\xc4\n", code: provider.CodeNotText},
 		{name: "UTF-16 without mark (E4)", content: "p\x00o\x00r\x00t\x00", code: provider.CodeNotText},
