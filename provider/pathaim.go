@@ -52,6 +52,9 @@ func (w way) end(access fence.Access) (end, error) {
 	if err != nil {
 		return end{}, err
 	}
+	if r.Dangling != "" {
+		r.Path = r.Dangling // what the fence must say about it
+	}
 	e.path = filepath.Join(r.Path, name)
 	e.orphan = r.Dangling != "" || len(r.Missing) > 0
 	if e.asDir {
