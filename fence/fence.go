@@ -386,7 +386,7 @@ func (f *Fence) WritableRoots() []string {
 	return slices.Compact(out)
 }
 
-// KeepOverwritten tells whether what a file operation replaces goes into the
+// KeepOverwritten tells whether what movePath and copyPath replace goes into the
 // trash.
 func (f *Fence) KeepOverwritten() bool { return f.policy.KeepOverwritten }
 

@@ -114,7 +114,7 @@ type Policy struct {
 	Network Network
 	Protect Protect
 	Require Require
-	// KeepOverwritten: what a file operation replaces goes into the trash.
+	// KeepOverwritten: what movePath and copyPath replace goes into the trash.
 	KeepOverwritten bool
 	// AttributeReads makes refused reads of commands attributable, at a cost.
 	AttributeReads bool

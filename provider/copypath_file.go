@@ -60,11 +60,16 @@ func (y *copying) contentInto(c *call, p *pin, f *os.File) (off int64, err error
 		if err := c.alive(); err != nil {
 			return off, err
 		}
-		var n int
+		n := 0
 		if size <= chunk {
 			n, err = y.chunkInto(c, p, f, off)
-		} else if off, err = y.pastHole(c, p, f, off); err == nil && off < size {
-			n, err = p.CopyRange(f, off, stride)
+		} else {
+			from, to := p.Data(off)
+			if from >= size { // a hole at the end
+				return size, y.to.ours(f.Truncate(size))
+			}
+			off = from
+			n, err = p.CopyRange(f, off, int(min(to-off, stride)))
 			if errors.Is(err, errors.ErrUnsupported) {
 				n, err = y.chunkInto(c, p, f, off)
 			}
@@ -78,19 +83,6 @@ func (y *copying) contentInto(c *call, p *pin, f *os.File) (off int64, err error
 		off += int64(n)
 	}
 	return off, nil
-}
-
-// pastHole goes to the next byte that a file holds; at a hole in its end the
-// copy gets its size.
-func (y *copying) pastHole(c *call, p *pin, f *os.File, off int64) (int64, error) {
-	data, err := p.NextData(off)
-	if err != nil {
-		return off, c.ours(err)
-	}
-	if data >= p.Info.Size {
-		return p.Info.Size, f.Truncate(p.Info.Size)
-	}
-	return data, nil
 }
 
 // chunkInto copies one chunk through memory; 0 at the end.

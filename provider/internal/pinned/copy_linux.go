@@ -31,18 +31,22 @@ func (p *File) CopyRange(to *os.File, off int64, n int) (done int, err error) {
 	return 0, &fs.PathError{Op: "copy_file_range", Path: p.name, Err: err}
 }
 
-// NextData gives the first place at or after off where the file holds data, its
-// size or more when only a hole is left (lseek(2), SEEK_DATA). Where holes are
-// not known there are none. [File.Open] comes first.
-func (p *File) NextData(off int64) (int64, error) {
-	at, err := unix.Seek(p.read, off, unix.SEEK_DATA)
-	switch {
-	case err == nil:
-		return at, nil
-	case errors.Is(err, unix.ENXIO):
-		return max(off, p.Info.Size), nil
+// Data gives the first part at or after off that holds data; it begins at the
+// size or behind it when only a hole is left (lseek(2), SEEK_DATA). Where holes
+// are not known all of the rest is data. [File.Open] comes first.
+func (p *File) Data(off int64) (from, to int64) {
+	rest := max(off, p.Info.Size)
+	from, err := unix.Seek(p.read, off, unix.SEEK_DATA)
+	if errors.Is(err, unix.ENXIO) {
+		return rest, rest
 	}
-	return off, nil
+	if err != nil {
+		return off, rest
+	}
+	if to, err = unix.Seek(p.read, from, unix.SEEK_HOLE); err != nil || to <= from {
+		return from, max(from, rest)
+	}
+	return from, to
 }
 
 // NoDefaultACL takes away the access list that a directory hands down to what

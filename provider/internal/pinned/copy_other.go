@@ -10,8 +10,8 @@ import (
 // CopyRange is errors.ErrUnsupported: nothing is copied in the kernel here.
 func (p *File) CopyRange(*os.File, int64, int) (int, error) { return 0, errors.ErrUnsupported }
 
-// NextData knows of no holes.
-func (p *File) NextData(off int64) (int64, error) { return off, nil }
+// Data knows of no holes: all of the rest is data.
+func (p *File) Data(off int64) (from, to int64) { return off, max(off, p.Info.Size) }
 
 // NoDefaultACL does nothing: access lists are not looked at on this system.
 func NoDefaultACL(*os.File) error { return nil }
