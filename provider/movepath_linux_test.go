@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -490,5 +491,55 @@ func keptCase(t *testing.T, op, kind, how string, lacks bool) {
 		p.only("g")
 	} else {
 		p.only("f", "g")
+	}
+}
+
+// Where any directory may be one that holds a protected name, a copy is judged
+// as a rename is: the tree gets its name by one.
+func TestDirectoriesThatMayHoldProtectedNames(t *testing.T) {
+	p := newPlace(t, "", provider.Config{})
+	var err error
+	p.f, err = fence.New(fence.Policy{Mode: fence.WorkspaceWrite, Workspace: p.W,
+		Protected: []fence.Protection{{Match: "**/.git/modules/*/**/hooks", Source: "preset:git"}}})
+	must(t, err)
+	must(t, os.MkdirAll(p.W+"/.git/modules/m/x", 0o755))
+	must(t, os.MkdirAll(p.W+"/d/sub", 0o755))
+	p.put("f", "f")
+	_, err = p.copy("d", ".git/modules/m/new", false)
+	code(t, err, provider.CodeSandboxDenied)
+	_, err = p.move("d", ".git/modules/m/new", false)
+	code(t, err, provider.CodeSandboxDenied)
+	_, err = p.move(".git/modules/m/x", "x", false)
+	code(t, err, provider.CodeSandboxDenied)
+	_, err = p.move("f", ".git/modules/m/f", false)
+	must(t, err)
+	p.only(".git", "d")
+}
+
+// Moves in opposite directions wait for each other and for nothing else.
+func TestMovesInBothDirections(t *testing.T) {
+	p := newPlace(t, fastDir(t), provider.Config{})
+	p.put("a", "a")
+	p.put("b", "b")
+	var wg sync.WaitGroup
+	var got tally
+	for i := range 4 {
+		wg.Go(func() {
+			for range 200 {
+				from, to := "a", "b"
+				if i%2 == 1 {
+					from, to = to, from
+				}
+				_, err := p.move(from, to, true)
+				got.add(err)
+				if c := provider.CodeOf(err); err != nil && c != provider.CodeNotFound {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if es, _ := os.ReadDir(p.W); len(es) != 1 || got.count("done") == 0 {
+		t.Errorf("%v; %v", es, &got)
 	}
 }
