@@ -20,7 +20,8 @@ type Config struct {
 	DiffBasisMaxBytes int64
 	// EditMaxBytes bounds the file that is edited, and the result. 0 is 64 MiB.
 	EditMaxBytes int64
-	// ListMaxEntries bounds a listing; above it FS_TOO_LARGE. 0 is 1,000,000.
+	// ListMaxEntries bounds a listing, and a directory that is copied with all
+	// that is in it; above it FS_TOO_LARGE. 0 is 1,000,000.
 	ListMaxEntries int
 	// NewFileMode is the mode of new files, exact, such as 0600. 0 lets the
 	// kernel make it: 0666 narrowed by the umask and the directory's default

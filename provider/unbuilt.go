@@ -23,12 +23,6 @@ func (l *Local) DeletePath(ctx context.Context, f *fence.Fence, path string, o D
 func (l *Local) MoveFile(ctx context.Context, f *fence.Fence, from, to Target, o MoveOptions) (MoveOutcome, error) {
 	return MoveOutcome{}, unbuilt("moveFile")
 }
-func (l *Local) MovePath(ctx context.Context, f *fence.Fence, from, to string, o MovePathOptions) (MovePathOutcome, error) {
-	return MovePathOutcome{}, unbuilt("movePath")
-}
-func (l *Local) CopyPath(ctx context.Context, f *fence.Fence, from, to string, o CopyPathOptions) (CopyPathOutcome, error) {
-	return CopyPathOutcome{}, unbuilt("copyPath")
-}
 func (l *Local) MakeDir(ctx context.Context, f *fence.Fence, path string, o MakeDirOptions) (MakeDirOutcome, error) {
 	return MakeDirOutcome{}, unbuilt("makeDir")
 }
