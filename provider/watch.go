@@ -124,10 +124,7 @@ func (w *watch) settle(s spot, dir *anchor.Dir, whole bool) error {
 			return errMoved{err: errChanged}
 		}
 	}
-	var err error
-	if w.blind, err = dirwatch.Blind(dir); err != nil {
-		return err
-	}
+	w.blind = dirwatch.Blind(dir)
 	if info, err := s.lstat(); !whole && err == nil && w.blind == "" && !info.SameMount(w.info) {
 		w.blind = "mount: something else is mounted at this name, and its changes are not told in the directory"
 	}

@@ -48,10 +48,23 @@ var made = map[uint32]string{
 // Blind says why not every change in a directory is told on its file system, or
 // "". Changes that come through this kernel are told on all but those that it
 // makes up itself.
-func Blind(dir *anchor.Dir) (string, error) {
+func Blind(dir *anchor.Dir) string {
+	magic, err := fileSystem(dir)
+	switch {
+	case err != nil:
+		return "unknown: the file system does not say what it is (" + err.Error() + ")"
+	case elsewhere[magic] != "":
+		return elsewhere[magic] + ": changes that do not come through this kernel are not told"
+	case made[magic] != "":
+		return made[magic] + ": the kernel makes its content up and does not tell when it changes"
+	}
+	return ""
+}
+
+func fileSystem(dir *anchor.Dir) (magic uint32, err error) {
 	h, err := dir.File()
 	if err != nil {
-		return "", err
+		return 0, err
 	}
 	defer h.Close()
 	var st unix.Statfs_t
@@ -62,16 +75,6 @@ func Blind(dir *anchor.Dir) (string, error) {
 		}
 		return err
 	})
-	if err != nil {
-		return "", err
-	}
 	// The type is 32 bits wide, in a field that may be signed.
-	magic := uint32(st.Type)
-	if n := elsewhere[magic]; n != "" {
-		return n + ": changes that do not come through this kernel are not told", nil
-	}
-	if n := made[magic]; n != "" {
-		return n + ": the kernel makes its content up and does not tell when it changes", nil
-	}
-	return "", nil
+	return uint32(st.Type), err
 }
