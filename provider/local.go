@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/wattle-dev/wattle/internal/anchor"
+	"github.com/wattle-dev/wattle/provider/internal/dirwatch"
 )
 
 // Config is how a [Local] behaves. The zero Config is usable.
@@ -39,6 +40,8 @@ type Config struct {
 	// is deleted below them, and outside every writable root of the fence, is
 	// deleted outright.
 	TempDirs []string
+	// MaxWatches is how many watches there may be at once; 0 is 8192.
+	MaxWatches int
 	// Clock replaces the file system's clock, for tests.
 	Clock Clock
 }
@@ -66,6 +69,8 @@ type Local struct {
 	files turns // by target key
 	dirs  turns // by path of the parent, around a replacement
 
+	watches hub
+
 	// hook is called at named points, in tests only; nil otherwise.
 	hook func(point string)
 	// lacks are features of file systems that tests take away.
@@ -82,6 +87,7 @@ func NewLocal(c Config) (*Local, error) {
 		listMax: c.ListMaxEntries, mode: c.NewFileMode, clock: c.Clock,
 		trash: c.Trash, trashOff: c.TrashOff, tempDirs: c.TempDirs,
 	}
+	l.watches.max, l.watches.open = c.MaxWatches, dirwatch.Open
 	if l.cwd == "" {
 		wd, err := os.Getwd()
 		if err != nil {
@@ -92,7 +98,7 @@ func NewLocal(c Config) (*Local, error) {
 	if !filepath.IsAbs(l.cwd) {
 		return nil, errors.New("new provider: cwd must be an absolute path")
 	}
-	if l.basisMax < 0 || l.editMax < 0 || l.listMax < 0 {
+	if l.basisMax < 0 || l.editMax < 0 || l.listMax < 0 || l.watches.max < 0 {
 		return nil, errors.New("new provider: limits must be positive")
 	}
 	if l.mode > 0o777 {
@@ -111,6 +117,9 @@ func NewLocal(c Config) (*Local, error) {
 	if l.listMax == 0 {
 		l.listMax = 1_000_000
 	}
+	if l.watches.max == 0 {
+		l.watches.max = 8192
+	}
 	if l.clock == nil {
 		l.clock = newSystemClock()
 	}
@@ -124,9 +133,10 @@ func NewLocal(c Config) (*Local, error) {
 	return l, nil
 }
 
-// Close gives the root directory's handle back. Calls that begin later fail
-// with FS_IO_ERROR.
+// Close ends all watches, waits for their calls that run, and gives the root
+// directory's handle back. Calls that begin later fail with FS_IO_ERROR.
 func (l *Local) Close() error {
+	l.watches.close()
 	if l.root == nil {
 		return nil
 	}

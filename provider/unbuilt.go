@@ -26,6 +26,3 @@ func (l *Local) MoveFile(ctx context.Context, f *fence.Fence, from, to Target, o
 func (l *Local) MakeDir(ctx context.Context, f *fence.Fence, path string, o MakeDirOptions) (MakeDirOutcome, error) {
 	return MakeDirOutcome{}, unbuilt("makeDir")
 }
-func (l *Local) Watch(ctx context.Context, f *fence.Fence, t Target, changed func(Change)) (Watch, error) {
-	return nil, unbuilt("watch")
-}

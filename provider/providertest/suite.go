@@ -33,5 +33,6 @@ func Run(t *testing.T, mk Make) {
 	t.Run("version", func(t *testing.T) { testVersion(t, mk) })
 	t.Run("together", func(t *testing.T) { testTogether(t, mk) })
 	t.Run("cancel", func(t *testing.T) { testCancel(t, mk) })
+	t.Run("watch", func(t *testing.T) { RunWatch(t, mk) })
 	t.Run("pure", func(t *testing.T) { testPure(t, mk) })
 }
