@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/wattle-dev/wattle/fence"
 	"github.com/wattle-dev/wattle/internal/anchor"
 	"github.com/wattle-dev/wattle/provider/internal/dirwatch"
 )
@@ -42,6 +43,9 @@ type Config struct {
 	TempDirs []string
 	// MaxWatches is how many watches there may be at once; 0 is 8192.
 	MaxWatches int
+	// Home is the user's home directory; it and what contains it is never
+	// deleted. Empty: what the environment says.
+	Home string
 	// Clock replaces the file system's clock, for tests.
 	Clock Clock
 }
@@ -59,6 +63,7 @@ type Local struct {
 	trash    Trash
 	trashOff bool
 	tempDirs []string
+	home     string // canonical; empty when unknown
 
 	// root is the root directory, opened once; nil where there is more than
 	// one (Windows).
@@ -122,6 +127,13 @@ func NewLocal(c Config) (*Local, error) {
 	}
 	if l.clock == nil {
 		l.clock = newSystemClock()
+	}
+	home := c.Home
+	if home == "" {
+		home, _ = os.UserHomeDir() // an error: there is none to be kept
+	}
+	if r, err := fence.Canonical(home); home != "" && err == nil {
+		l.home = r.Path
 	}
 	if filepath.VolumeName(l.cwd) == "" {
 		root, err := anchor.OpenDir(string(filepath.Separator))
