@@ -13,6 +13,9 @@ import (
 // exchanged back). Deletes and moves add "prepared" (before anything is staged),
 // "published" (the source of a move is still there) and "aside" (what is to be
 // unlinked has its hidden name).
+// Moves and copies of paths also have "surveyed" (the tree was
+// looked through), "copied" (an entry of it was), "renamed", and "published"
+// (the copy of a move has its name, and the source is still there).
 func (l *Local) SetHook(f func(point string)) { l.hook = f }
 
 // Lack takes features away: unnamed files, renaming without replacing, and
