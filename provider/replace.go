@@ -23,6 +23,9 @@ type expected struct {
 	// strict: no other state may be replaced. Not strict, any regular file may
 	// (an unguarded write).
 	strict bool
+	// dressed: the new file has the metadata of another one (a move), which
+	// that of the replaced file must not overwrite.
+	dressed bool
 }
 
 // replaced tells what a replacement did.
@@ -103,6 +106,9 @@ func (c *call) swap(dir *anchor.Dir, a aim, s *staged, want expected, look func(
 		return moved(err)
 	}
 	out.links = others(want.info.Nlink)
+	if s.keep {
+		return moved(c.replaceKeeping(dir, a, s, want))
+	}
 	if err := dir.Rename(s.name, dir, a.name, anchor.Replace); err != nil {
 		return moved(err)
 	}
@@ -178,13 +184,17 @@ func (c *call) settleExchange(s *staged, a aim, want expected, out *replaced, lo
 	case !same && look != nil:
 		look(old.p)
 	}
-	if i.Perm() != want.info.Perm() || i.UID != want.info.UID || i.GID != want.info.GID {
+	if !want.dressed && (i.Perm() != want.info.Perm() || i.UID != want.info.UID || i.GID != want.info.GID) {
 		// The mode at publication is the current one (decision D5).
 		if lost, err := old.p.Carry(i, s.f); err == nil {
 			out.lost = lost
 		}
 	}
 	out.links = others(i.Nlink)
+	if s.keep {
+		s.old = i
+		return nil
+	}
 	_ = s.dir.Unlink(s.name)
 	s.name = ""
 	return nil
