@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/wattle-dev/wattle/fence"
 	"github.com/wattle-dev/wattle/internal/anchor"
 )
 
@@ -38,6 +39,9 @@ type Config struct {
 	// is deleted below them, and outside every writable root of the fence, is
 	// deleted outright.
 	TempDirs []string
+	// Home is the user's home directory; it and what contains it is never
+	// deleted. Empty: what the environment says.
+	Home string
 	// Clock replaces the file system's clock, for tests.
 	Clock Clock
 }
@@ -55,6 +59,7 @@ type Local struct {
 	trash    Trash
 	trashOff bool
 	tempDirs []string
+	home     string // canonical; empty when unknown
 
 	// root is the root directory, opened once; nil where there is more than
 	// one (Windows).
@@ -108,6 +113,13 @@ func NewLocal(c Config) (*Local, error) {
 	}
 	if l.clock == nil {
 		l.clock = newSystemClock()
+	}
+	home := c.Home
+	if home == "" {
+		home, _ = os.UserHomeDir() // an error: there is none to be kept
+	}
+	if r, err := fence.Canonical(home); home != "" && err == nil {
+		l.home = r.Path
 	}
 	if filepath.VolumeName(l.cwd) == "" {
 		root, err := anchor.OpenDir(string(filepath.Separator))
