@@ -72,7 +72,7 @@ func (l *Local) ApplyPatch(ctx context.Context, f *fence.Fence, text string, o A
 		return PatchReport{}, err
 	}
 	if err := p.run(); err != nil {
-		return PatchReport{}, p.refused(err)
+		return PatchReport{}, p.rejected(err)
 	}
 	return p.result(), nil
 }
@@ -317,6 +317,9 @@ func (p *patching) ask(i intent, t Target) (*WriteIntent, error) {
 // blame records why the step that is worked on failed.
 func (p *patching) blame(err error) {
 	f := &ApplyFailure{Code: CodeOf(err), Message: err.Error()}
+	if r := p.failing.report; r.State == ApplyLeft {
+		f.Message += "; left: " + r.Failure.Message
+	}
 	var h *patch.Failure
 	if errors.As(err, &h) {
 		f.Hunk = h

@@ -3,13 +3,9 @@ package provider
 import (
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
+	"maps"
 	"slices"
-	"syscall"
 
-	"github.com/wattle-dev/wattle/internal/anchor"
-	"github.com/wattle-dev/wattle/provider/internal/pinned"
 	"github.com/wattle-dev/wattle/trash/record"
 )
 
@@ -70,23 +66,23 @@ func (t *transaction) try() error {
 		return nil
 	}
 	err := t.apply()
-	if err != nil {
-		published := len(t.done) > 0
-		t.undo()
-		t.settle()
-		var again errMoved
-		if errors.As(err, &again) && published {
-			// Trying again would show others the old content in between.
-			code := again.code
-			if code == "" {
-				code = CodeStaleVersion
-			}
-			err = t.failed(code, "it changed while the patch was applied", again.err)
-		}
-		return err
+	if err == nil {
+		t.settle(false)
+		return nil
 	}
-	t.settle()
-	return nil
+	published := len(t.done) > 0
+	t.undo()
+	t.settle(true)
+	var again errMoved
+	if published && errors.As(err, &again) {
+		// Trying again would show others the old content in between.
+		code := again.code
+		if code == "" {
+			code = CodeStaleVersion
+		}
+		err = t.failed(code, "it changed while the patch was applied", again.err)
+	}
+	return err
 }
 
 // gather resolves and fences every path as it leads now, and locks all files.
@@ -110,12 +106,8 @@ func (t *transaction) gather() error {
 			e.f = f
 		}
 	}
-	keys := make([]string, 0, len(t.files))
-	for path := range t.files {
-		keys = append(keys, path)
-	}
-	slices.Sort(keys)
-	for _, path := range keys {
+	t.on(t.steps[0]) // a lock that is not had is nobody's in particular
+	for _, path := range slices.Sorted(maps.Keys(t.files)) {
 		release, err := t.call.files.lock(t.ctx, path)
 		if err != nil {
 			return err
@@ -216,263 +208,4 @@ func (t *transaction) plan() (writes, removals []*file) {
 	slices.SortStableFunc(writes, by)
 	slices.SortStableFunc(removals, by)
 	return writes, removals
-}
-
-// parent opens the directory of a file, and makes the missing ones.
-func (t *transaction) parent(f *file) (*parents, error) {
-	path := filepath.Dir(f.a.path)
-	if p := t.dirs[path]; p != nil {
-		return p, nil
-	}
-	p, err := f.c.openParents(f.a)
-	if err != nil {
-		return nil, err
-	}
-	t.dirs[path] = p
-	t.made = append(t.made, p)
-	return p, nil
-}
-
-// stageFile makes the new file, complete and with its metadata, beside its
-// target.
-func (t *transaction) stageFile(f *file) error {
-	p, err := t.parent(f)
-	if err != nil {
-		return err
-	}
-	f.dir = p.dir
-	var dress func(*os.File) error
-	like := f.now.like
-	if like == nil && f.p != nil {
-		like = f
-	}
-	if like != nil {
-		dress = func(to *os.File) (err error) {
-			f.commit.r.lost, err = like.p.Carry(like.p.Info, to)
-			return err
-		}
-	}
-	f.commit.s, err = t.stageBeside(f, f.p == nil, dress)
-	return moved(err)
-}
-
-func (t *transaction) stageBeside(f *file, unnamed bool, dress func(*os.File) error) (*staged, error) {
-	var mode *uint32
-	if f.c.mode != 0 {
-		mode = &f.c.mode
-	}
-	s, err := f.c.stageNew(f.dir, mode, unnamed, dress, f.now.mark, f.now.text)
-	if unnamed && noUnnamed(err) {
-		s, err = f.c.stageNew(f.dir, mode, false, dress, f.now.mark, f.now.text)
-	}
-	if err == nil {
-		s.keep = true
-	}
-	return s, err
-}
-
-// recheck asks the guard once more and looks whether the file is still what the
-// patch was made for.
-func (t *transaction) recheck(f *file) error {
-	if err := t.guard(f); err != nil {
-		return err
-	}
-	switch {
-	case f.p != nil:
-		return f.c.unchanged(f.dir, f.a.name, f.expected())
-	case f.dir == nil: // in the end nothing is there either
-		return nil
-	}
-	if _, err := pinned.Look(f.dir, f.a.name); !absent(err) {
-		return errMoved{err: errors.Join(errChanged, err)}
-	}
-	return nil
-}
-
-func (f *file) expected() expected {
-	e := expected{p: f.p, info: f.p.Info, sum: f.sum, hashed: f.hashed, strict: true}
-	e.dressed = f.now != nil && f.now.like != nil && f.now.like != f
-	return e
-}
-
-// publishFile gives the staged file its name.
-func (t *transaction) publishFile(f *file) error {
-	k := &f.commit
-	if f.p == nil {
-		return t.publishCreated(f)
-	}
-	t.relinked(f)
-	lost := k.r.lost
-	held, err := f.c.publish(f.dir, f.a, k.s, f.expected(), nil, &k.r)
-	if err != nil {
-		return err
-	}
-	held.Close()
-	if k.r.lost == nil {
-		k.r.lost = lost
-	}
-	k.r.version = f.c.published(k.s, f.a.path)
-	return nil
-}
-
-func (t *transaction) publishCreated(f *file) error {
-	k := &f.commit
-	if err := f.c.alive(); err != nil {
-		return err
-	}
-	err := f.c.giveName(k.s, f.a.name)
-	if err != nil && k.s.name == "" && !final(err) {
-		// A file without a name that cannot be linked: with a hidden one then.
-		like := f.now.like
-		var dress func(*os.File) error
-		if like != nil {
-			dress = func(to *os.File) (err error) {
-				k.r.lost, err = like.p.Carry(like.p.Info, to)
-				return err
-			}
-		}
-		k.s.discard()
-		if k.s, err = t.stageBeside(f, false, dress); err != nil {
-			return err
-		}
-		err = f.c.giveName(k.s, f.a.name)
-	}
-	switch {
-	case errors.Is(err, syscall.EEXIST) && !t.overwrite:
-		return errMoved{err: err, code: CodeAlreadyExists}
-	case errors.Is(err, syscall.EEXIST):
-		return errMoved{err: err, code: CodeStaleVersion}
-	case err != nil:
-		return moved(err)
-	}
-	k.created = true
-	k.r.version = f.c.published(k.s, f.a.path)
-	return nil
-}
-
-// relinked: when another name of the same file was replaced or removed by this
-// patch, that changed the file's ctime, and nobody else may have done anything.
-func (t *transaction) relinked(f *file) {
-	for _, g := range t.done {
-		if g.p != nil && g.p.Info.SameFile(f.p.Info) {
-			if now, err := f.p.Stat(); err == nil && now.Size == f.p.Info.Size && now.Mtime == f.p.Info.Mtime {
-				f.p.Info.Ctime = now.Ctime
-			}
-			return
-		}
-	}
-}
-
-// takeFile takes away a file that was moved, or deleted outright.
-func (t *transaction) takeFile(f *file) (err error) {
-	t.relinked(f)
-	f.commit.hidden, err = f.c.takeAway(f.dir, f.a, f.expected())
-	return err
-}
-
-// trashFile puts a deleted file into the trash. All but the last get a second
-// name first, so that they can be brought back when a later one is refused.
-func (t *transaction) trashFile(f *file, last bool) error {
-	t.relinked(f)
-	if err := f.c.unchanged(f.dir, f.a.name, f.expected()); err != nil {
-		return err
-	}
-	if err := f.c.alive(); err != nil {
-		return err
-	}
-	if !last {
-		spare := hiddenName()
-		if f.dir.Link(f.a.name, f.dir, spare) == nil {
-			f.commit.spare = spare
-		}
-	}
-	now, err := f.p.Stat()
-	if err != nil {
-		return err
-	}
-	e, err := f.c.trash.Put(f.c.ctx, f.dir, f.a.name, f.a.path, now, false)
-	if err != nil {
-		if f.commit.spare != "" {
-			_ = f.dir.Unlink(f.commit.spare)
-		}
-		return f.c.notTrashed(err)
-	}
-	f.commit.entry = &e
-	return nil
-}
-
-// undo takes back what was done, last first, and removes the directories that
-// were made.
-func (t *transaction) undo() {
-	for _, f := range slices.Backward(t.done) {
-		k := &f.commit
-		switch {
-		case k.created:
-			k.why = f.c.uncreate(f.a, k.s)
-		case k.s != nil:
-			k.why = f.c.unreplace(f.a, k.s)
-		case k.hidden != "":
-			k.why = f.c.nameBack(f.dir, k.hidden, f.a.name)
-			k.hidden = ""
-		case k.spare != "":
-			k.why = f.c.nameBack(f.dir, k.spare, f.a.name)
-			k.spare = ""
-		default:
-			k.why = errInTheTrash
-		}
-		if k.state = ApplyUndone; k.why != nil {
-			k.state = ApplyLeft
-		}
-	}
-	for _, f := range t.touched {
-		if k := &f.commit; k.s != nil && k.state == "" {
-			k.s.discard()
-			k.s = nil
-		}
-	}
-	for _, p := range slices.Backward(t.made) {
-		p.undo()
-	}
-}
-
-// settle ends a commit, done or undone: what was kept for undoing goes.
-func (t *transaction) settle() {
-	synced := map[*anchor.Dir]bool{}
-	for _, f := range t.touched {
-		k := &f.commit
-		if k.s != nil {
-			k.s.discard()
-		}
-		for _, name := range []string{k.hidden, k.spare} {
-			if name != "" {
-				_ = f.dir.Unlink(name)
-			}
-		}
-		if k.state != "" && !synced[f.dir] {
-			synced[f.dir] = true
-			syncDir(f.dir)
-		}
-	}
-	for _, p := range t.made {
-		p.sync()
-	}
-	t.tell()
-}
-
-// close gives everything back.
-func (t *transaction) close() {
-	for _, p := range t.pins {
-		p.Close()
-	}
-	for _, p := range t.made {
-		p.close()
-	}
-	for _, f := range t.touched {
-		if s := f.commit.s; s != nil {
-			s.f.Close()
-		}
-	}
-	for _, release := range slices.Backward(t.locks) {
-		release()
-	}
 }

@@ -2,14 +2,11 @@ package provider
 
 import "strings"
 
-// refused is the error of a patch that was not applied, with the report on
+// rejected is the error of a patch that was not applied, with the report on
 // every operation.
-func (p *patching) refused(err error) error {
+func (p *patching) rejected(err error) error {
 	err = p.mapped(err)
 	e := *(err.(*Error)) // mapped gives no other
-	if e.Path == "" {
-		e.Path = p.shown
-	}
 	if p.failing != nil && p.failing.report.State != ApplyFailed {
 		p.blame(err)
 	}

@@ -170,16 +170,7 @@ func (c *call) uncreate(a aim, s *staged) error {
 // nameBack gives a file that was hidden its name back. It never replaces; a
 // file that cannot get its name is kept.
 func (c *call) nameBack(dir *anchor.Dir, hidden, name string) error {
-	err := errors.ErrUnsupported
-	if !c.lacks.noReplace {
-		err = dir.Rename(hidden, dir, name, anchor.NoReplace)
-	}
-	if errors.Is(err, errors.ErrUnsupported) {
-		if err = dir.Link(hidden, dir, name); err == nil {
-			_ = dir.Unlink(hidden)
-		}
-	}
-	if err != nil {
+	if err := c.giveName(&staged{dir: dir, name: hidden}, name); err != nil {
 		if _, lerr := dir.Lstat(name); lerr == nil {
 			err = errTakenSince
 		}
@@ -190,11 +181,11 @@ func (c *call) nameBack(dir *anchor.Dir, hidden, name string) error {
 
 // lockedDir is lockDir where nothing has to be synced.
 func (c *call) lockedDir(dir *anchor.Dir, a aim) (unlock func(), err error) {
-	held, unlock, err := c.lockDir(dir, a)
+	held, release, err := c.lockDir(dir, a)
 	if err != nil {
 		return nil, err
 	}
-	return func() { unlock(); held.Close() }, nil
+	return func() { release(); held.Close() }, nil
 }
 
 // takeAway hides the expected file under another name in its directory, where

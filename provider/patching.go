@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/wattle-dev/wattle/fence"
 	"github.com/wattle-dev/wattle/provider/patch"
@@ -142,10 +143,24 @@ type Patcher interface {
 // parsing: it has the report on every operation.
 type PatchError struct {
 	Report PatchReport
-	Cause  error
+	// Cause is that of the operation which failed: a *fence.Denial, an errno, a
+	// *patch.Failure; nil when there is none.
+	Cause error
 }
 
-func (e *PatchError) Error() string { return e.Cause.Error() }
+// Error says which operation failed, and why if that is not told already.
+func (e *PatchError) Error() string {
+	at := "nothing was changed"
+	for i, o := range e.Report.Operations {
+		if o.State == ApplyFailed {
+			at = fmt.Sprintf("operation %d of %d, line %d of the patch", i+1, len(e.Report.Operations), o.LineNumber)
+		}
+	}
+	if e.Cause == nil {
+		return at
+	}
+	return e.Cause.Error() + "; " + at
+}
 
-// Unwrap gives the failure of the operation.
+// Unwrap gives the cause of the operation's failure.
 func (e *PatchError) Unwrap() error { return e.Cause }

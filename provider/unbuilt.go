@@ -29,9 +29,6 @@ func (l *Local) ProcessPathFromHostPath(host string) (string, bool) { return "",
 func (l *Local) PatchText(ctx context.Context, f *fence.Fence, t Target, hunks []patch.Hunk, o PatchOptions) (PatchOutcome, error) {
 	return PatchOutcome{}, unbuilt("patchText")
 }
-func (l *Local) ApplyPatch(ctx context.Context, f *fence.Fence, text string, o ApplyOptions) (PatchReport, error) {
-	return PatchReport{}, unbuilt("applyPatch")
-}
 func (l *Local) MoveFile(ctx context.Context, f *fence.Fence, from, to Target, o MoveOptions) (MoveOutcome, error) {
 	return MoveOutcome{}, unbuilt("moveFile")
 }
