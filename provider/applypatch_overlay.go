@@ -1,8 +1,6 @@
 package provider
 
 import (
-	"errors"
-	"fmt"
 	"path/filepath"
 	"strings"
 
@@ -153,9 +151,14 @@ func (t *transaction) update(s *step) error {
 	}
 	s.report.Before = f.now.onlyLF(f.c)
 	if len(s.op.Hunks) > 0 {
-		if b.text, s.report.InsertedAt, err = f.c.patched(b.text, int64(len(b.mark)), s.op.Hunks, t.codex); err != nil {
+		if _, _, err := f.c.wholeText(b.text); err != nil {
 			return err
 		}
+		r, err := f.c.patched(b.text, s.op.Hunks, t.codex, t.editMax-int64(len(b.mark)))
+		if err != nil {
+			return err
+		}
+		b.text, s.report.InsertedAt = r.Text, r.InsertedAt
 	}
 	if g == f {
 		if t.fresh += int64(len(b.text)); t.fresh > t.editMax {
@@ -170,30 +173,6 @@ func (t *transaction) update(s *step) error {
 	}
 	f.now, f.by = nil, s
 	return nil
-}
-
-// patched applies hunks to the text of a file.
-func (c *call) patched(text string, mark int64, hunks []patch.Hunk, codex bool) (string, []int, error) {
-	if i := strings.IndexByte(text, 0); i >= 0 {
-		return "", nil, c.fail(CodeNotText, fmt.Sprintf("binary: a NUL byte at offset %d", i))
-	}
-	if err := c.utf8(text); err != nil {
-		return "", nil, err
-	}
-	r, err := patch.Apply(text, hunks, patch.Options{Codex: codex, MaxBytes: c.editMax - mark})
-	if err != nil {
-		return "", nil, c.mismatch(err)
-	}
-	return r.Text, r.InsertedAt, nil
-}
-
-// mismatch is the error of hunks that could not be applied.
-func (c *call) mismatch(err error) error {
-	var f *patch.Failure
-	if !errors.As(err, &f) {
-		return c.tooLarge(c.editMax)
-	}
-	return &Error{Code: CodePatchMismatch, Op: c.op, Path: c.shown, Cause: f}
 }
 
 func (t *transaction) remove(s *step) error {

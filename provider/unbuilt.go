@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/wattle-dev/wattle/fence"
-	"github.com/wattle-dev/wattle/provider/patch"
 )
 
 // Scaffold of branch b: whoever builds a method removes it here. The file must
@@ -25,10 +24,6 @@ func (l *Local) ReadLines(ctx context.Context, f *fence.Fence, t Target, w LineW
 	return ReadOutcome{}, unbuilt("readLines")
 }
 func (l *Local) ProcessPathFromHostPath(host string) (string, bool) { return "", false }
-
-func (l *Local) PatchText(ctx context.Context, f *fence.Fence, t Target, hunks []patch.Hunk, o PatchOptions) (PatchOutcome, error) {
-	return PatchOutcome{}, unbuilt("patchText")
-}
 func (l *Local) MoveFile(ctx context.Context, f *fence.Fence, from, to Target, o MoveOptions) (MoveOutcome, error) {
 	return MoveOutcome{}, unbuilt("moveFile")
 }
