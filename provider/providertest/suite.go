@@ -21,6 +21,7 @@ func Run(t *testing.T, mk Make) {
 	t.Run("writeText", func(t *testing.T) { testWriteText(t, mk) })
 	t.Run("writeOutcome", func(t *testing.T) { testWriteOutcome(t, mk) })
 	t.Run("editText", func(t *testing.T) { testEditText(t, mk) })
+	t.Run("applyPatch", func(t *testing.T) { testApplyPatch(t, mk) })
 	t.Run("deleteFile", func(t *testing.T) { testDeleteFile(t, mk) })
 	t.Run("deletePath", func(t *testing.T) { testDeletePath(t, mk) })
 	t.Run("trash", func(t *testing.T) { testTrash(t, mk) })
