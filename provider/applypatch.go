@@ -126,6 +126,9 @@ func (p *patching) run() error {
 		return err
 	}
 	for _, s := range p.steps {
+		for _, e := range s.ends() {
+			e.aimed = false // the steps before it may have made directories
+		}
 		if err := p.transact([]*step{s}); err != nil {
 			p.failing = s
 			if err = p.mapped(err); CodeOf(err) == CodeAborted {

@@ -155,8 +155,17 @@ func (t *transaction) apply() error {
 		}
 		t.changed(f)
 	}
-	for i, f := range trash {
+	if len(trash) > 0 {
 		t.at("trashing")
+	}
+	// All are looked at before the first one goes: what was put into the trash
+	// comes back less well than everything else.
+	for _, f := range trash {
+		if err := t.do(f, t.stillThere); err != nil {
+			return err
+		}
+	}
+	for i, f := range trash {
 		last := i == len(trash)-1
 		if err := t.do(f, func(f *file) error { return t.trashFile(f, last) }); err != nil {
 			return err

@@ -32,6 +32,17 @@ func (t *transaction) stageFile(f *file) error {
 		return err
 	}
 	f.dir = p.dir
+	f.commit.s, err = f.stage(f.p == nil)
+	return moved(err)
+}
+
+// stage makes the file. unnamed asks for one without a name, where there are
+// such files.
+func (f *file) stage(unnamed bool) (*staged, error) {
+	var mode *uint32
+	if f.c.mode != 0 {
+		mode = &f.c.mode
+	}
 	var dress func(*os.File) error
 	like := f.now.like
 	if like == nil && f.p != nil {
@@ -42,15 +53,6 @@ func (t *transaction) stageFile(f *file) error {
 			f.commit.r.lost, err = like.p.Carry(like.p.Info, to)
 			return err
 		}
-	}
-	f.commit.s, err = t.stageBeside(f, f.p == nil, dress)
-	return moved(err)
-}
-
-func (t *transaction) stageBeside(f *file, unnamed bool, dress func(*os.File) error) (*staged, error) {
-	var mode *uint32
-	if f.c.mode != 0 {
-		mode = &f.c.mode
 	}
 	s, err := f.c.stageNew(f.dir, mode, unnamed, dress, f.now.mark, f.now.text)
 	if unnamed && noUnnamed(err) {
@@ -114,16 +116,8 @@ func (t *transaction) publishCreated(f *file) error {
 	err := f.c.giveName(k.s, f.a.name)
 	if err != nil && k.s.name == "" && !final(err) {
 		// A file without a name that cannot be linked: with a hidden one then.
-		like := f.now.like
-		var dress func(*os.File) error
-		if like != nil {
-			dress = func(to *os.File) (err error) {
-				k.r.lost, err = like.p.Carry(like.p.Info, to)
-				return err
-			}
-		}
 		k.s.discard()
-		if k.s, err = t.stageBeside(f, false, dress); err != nil {
+		if k.s, err = f.stage(false); err != nil {
 			return err
 		}
 		err = f.c.giveName(k.s, f.a.name)
@@ -154,6 +148,12 @@ func (t *transaction) relinked(f *file) {
 	}
 }
 
+// stillThere looks at a file that is to be removed.
+func (t *transaction) stillThere(f *file) error {
+	t.relinked(f)
+	return f.c.unchanged(f.dir, f.a.name, f.expected())
+}
+
 // takeFile takes away a file that was moved, or deleted outright.
 func (t *transaction) takeFile(f *file) (err error) {
 	t.relinked(f)
@@ -164,13 +164,12 @@ func (t *transaction) takeFile(f *file) (err error) {
 // trashFile puts a deleted file into the trash. All but the last get a second
 // name first, so that they can be brought back when a later one is refused.
 func (t *transaction) trashFile(f *file, last bool) error {
-	t.relinked(f)
 	unlock, err := f.c.lockedDir(f.dir, f.a)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	if err := f.c.unchanged(f.dir, f.a.name, f.expected()); err != nil {
+	if err := t.stillThere(f); err != nil {
 		return err
 	}
 	f.c.at("checked")
