@@ -29,8 +29,10 @@ type transaction struct {
 	folders map[string]bool     // directories that are to be made
 	pins    []*pin
 	locks   []func()
-	// Bytes held: held of files that were read, fresh of new ones.
-	held, fresh int64
+	// Bytes held: of files that had to be read, of files that were read for the
+	// report and the guard alone, and of new contents. Each is bounded by the
+	// limit of edits.
+	held, shownBytes, fresh int64
 	// done are the files whose change is visible, in that order.
 	done []*file
 }

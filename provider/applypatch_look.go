@@ -86,7 +86,7 @@ func (t *transaction) guard(f *file) error {
 	}
 	how, sum := f.c.judge(g.Version, stampOf(f.c.clock, f.p.Info))
 	if how == byHash && !f.hashed {
-		if err := t.read(f, reading{keep: t.room(f), toEnd: true}); err != nil {
+		if err := t.read(f, reading{keep: t.room(false), toEnd: true}, false); err != nil {
 			return err
 		}
 	}
@@ -96,8 +96,14 @@ func (t *transaction) guard(f *file) error {
 	return nil
 }
 
-// room is how much of a file may be kept.
-func (t *transaction) room(f *file) int64 { return max(0, t.editMax-t.held) }
+// room is how many bytes of a file may be kept: of one that must be read, or of
+// one that is read for the report and the guard alone.
+func (t *transaction) room(need bool) int64 {
+	if need {
+		return max(0, t.editMax-t.held)
+	}
+	return max(0, t.editMax-t.shownBytes)
+}
 
 // look makes the content of what is there known. Without need that is tried
 // for the report alone, and only with small files.
@@ -106,12 +112,12 @@ func (t *transaction) look(f *file, need bool) error {
 	if b.known || b.like != f || f.by != nil {
 		return nil
 	}
-	size, keep := f.p.Info.Size, t.room(f)
+	size, keep := f.p.Info.Size, t.room(need)
 	switch {
 	case !f.kept && need && size > keep:
 		return f.c.tooLarge(t.editMax)
 	case !f.kept && (need || size < min(t.basisMax, keep)):
-		if err := t.read(f, reading{keep: keep}); err != nil {
+		if err := t.read(f, reading{keep: keep}, need); err != nil {
 			if aborted := f.c.alive(); aborted != nil {
 				return aborted
 			}
@@ -132,7 +138,7 @@ func (t *transaction) look(f *file, need bool) error {
 }
 
 // read passes over the file on disk.
-func (t *transaction) read(f *file, r reading) error {
+func (t *transaction) read(f *file, r reading, need bool) error {
 	got, err := f.c.read(f.p, r)
 	if err != nil {
 		return moved(err)
@@ -146,7 +152,11 @@ func (t *transaction) read(f *file, r reading) error {
 	f.sum, f.hashed = got.sum, true
 	if !got.over {
 		f.text, f.kept = got.text, true
-		t.held += int64(len(got.text))
+		if need {
+			t.held += int64(len(got.text))
+		} else {
+			t.shownBytes += int64(len(got.text))
+		}
 	}
 	return nil
 }

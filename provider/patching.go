@@ -3,6 +3,7 @@ package provider
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/wattle-dev/wattle/fence"
 	"github.com/wattle-dev/wattle/provider/patch"
@@ -139,6 +140,17 @@ type Patcher interface {
 	// a later operation fails, and the error's cause is a [*PatchError] with
 	// the report. facts/patch.md section 6.
 	//
+	// Refused are, with nothing changed: a text that is no patch
+	// (FS_PATCH_MISMATCH, without a report), more than 1,000 operations, and
+	// more bytes than Config.EditMaxBytes, of the files that are read and of
+	// the new contents each, all together (FS_TOO_LARGE). A file in the place
+	// of a directory, or below a file, of the same patch is refused too.
+	//
+	// With Atomic false the operations are committed one by one. That one
+	// fails is then no error: the report is Stopped, and what was done stays.
+	// An error is what is refused before the first: syntax, a path that the
+	// fence denies, a guard; and FS_ABORTED.
+	//
 	// Concurrency: every file is locked, in sorted order, while the patch is
 	// committed; other writers see each file old or new.
 	ApplyPatch(ctx context.Context, f *fence.Fence, text string, o ApplyOptions) (PatchReport, error)
@@ -164,7 +176,11 @@ func (e *PatchError) Error() string {
 	if e.Cause == nil {
 		return at
 	}
-	return e.Cause.Error() + "; " + at
+	why := e.Cause.Error()
+	if strings.HasSuffix(why, at) {
+		return why // it came over a wire, as the text of such an error
+	}
+	return why + "; " + at
 }
 
 // Unwrap gives the cause of the operation's failure.
