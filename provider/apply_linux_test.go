@@ -200,9 +200,11 @@ func TestPatchForeignChangeBeforeUndo(t *testing.T) {
 		}, "foreign\n"},
 		"removed": {os.Remove, ""},
 	} {
-		for _, kind := range []string{"update", "add"} {
+		for _, kind := range []string{"update", "add", "update/copied", "update/late", "add/late"} {
 			t.Run(name+"/"+kind, func(t *testing.T) {
+				kind, how, _ := strings.Cut(kind, "/")
 				p, _ := patchPlace(t, fastDir(t), provider.Config{})
+				p.l.Lack(how == "copied", how == "copied", how == "copied")
 				first := addOp("0", "0 new")
 				if kind == "update" {
 					p.put("0", "0 old\n")
@@ -210,12 +212,19 @@ func TestPatchForeignChangeBeforeUndo(t *testing.T) {
 				}
 				p.put("1", "1 old\n")
 				p.put("2", "2 old\n")
-				published := 0
+				published, undoing := 0, 0
 				p.l.SetHook(func(at string) {
-					if at == "published" {
+					switch at {
+					case "published":
 						if published++; published == 2 {
-							must(t, tt.change(p.W+"/0"))
 							must(t, os.WriteFile(p.W+"/2", []byte("stale\n"), 0o644))
+							if how != "late" {
+								must(t, tt.change(p.W+"/0"))
+							}
+						}
+					case "undoing": // right after the look at it: the second is 0
+						if undoing++; undoing == 2 && how == "late" {
+							must(t, tt.change(p.W+"/0"))
 						}
 					}
 				})

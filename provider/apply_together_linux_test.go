@@ -129,3 +129,22 @@ func TestPatchGivesHandlesBack(t *testing.T) {
 		t.Errorf("%d handles, before %d", now, before)
 	}
 }
+
+// A move has the mode of its source, also when somebody changes that of the file
+// which it replaces in the last moment.
+func TestPatchMoveKeepsItsMode(t *testing.T) {
+	p, _ := patchPlace(t, "", provider.Config{})
+	must(t, os.Chmod(p.put("f", "old\n"), 0o751))
+	g := p.put("g", "there\n")
+	p.l.SetHook(func(at string) {
+		if at == "checked" && p.get("g") == "there\n" {
+			must(t, os.Chmod(g, 0o600))
+		}
+	})
+	_, err := p.apply(patchOf(moveOp("f", "g", "old", "new")), provider.ApplyOptions{Overwrite: true})
+	must(t, err)
+	if fi, err := os.Stat(g); err != nil || fi.Mode() != 0o751 || p.get("g") != "new\n" {
+		t.Errorf("%v, %v, %q", fi.Mode(), err, p.get("g"))
+	}
+	p.only("g")
+}
