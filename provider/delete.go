@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"syscall"
 
 	"github.com/wattle-dev/wattle/fence"
 	"github.com/wattle-dev/wattle/internal/anchor"
@@ -189,7 +190,7 @@ func (d *deletion) isIt(sure *call, aside string) error {
 	if err != nil {
 		return err
 	}
-	if i := d.want.info; !now.SameFile(i) || now.Size != i.Size || now.Mtime != i.Mtime {
+	if i := d.want.info; !now.SameFile(i) || d.want.strict && (now.Size != i.Size || now.Mtime != i.Mtime) {
 		return errMoved{err: errChanged, code: CodeStaleVersion}
 	}
 	if !d.want.hashed {
@@ -202,8 +203,14 @@ func (d *deletion) isIt(sure *call, aside string) error {
 // meanwhile, and returns cause. Otherwise it is kept under the hidden name.
 func (c *call) restore(dir *anchor.Dir, aside, name string, cause error) error {
 	c.at("restoring")
-	if err := c.giveName(&staged{dir: dir, name: aside}, name); err != nil {
-		e := c.failed(CodeIOError, "it was changed meanwhile, its name was taken, and it is kept as "+aside, err)
+	err := c.giveName(&staged{dir: dir, name: aside}, name)
+	if i, lerr := dir.Lstat(aside); err != nil && lerr == nil && i.IsDir() && !errors.Is(err, syscall.EEXIST) {
+		// A directory has no second name; renamed, it replaces an empty
+		// directory at most.
+		err = dir.Rename(aside, dir, name, anchor.Replace)
+	}
+	if err != nil {
+		e := c.failed(CodeIOError, "it was changed meanwhile, could not be put back, and is kept as "+aside, err)
 		e.Outcome = record.Unknown
 		return e
 	}

@@ -267,7 +267,7 @@ func (c *call) sameContent(old cameOut, want expected) error {
 // Files are told apart by identity, so each is pinned: its inode number cannot
 // become that of another one meanwhile.
 func (c *call) putBack(s *staged, a aim, cause error) error {
-	last := laid{info: s.info, stat: func() (anchor.Info, error) { return anchor.StatFile(s.f) }}
+	last := laid{info: s.info, stat: func() (anchor.Info, error) { return anchor.StatFile(s.f) }, names: s.names}
 	for range 64 {
 		put, err := pinned.Pin(s.dir, s.name)
 		if err != nil {
@@ -314,12 +314,15 @@ func (c *call) putBack(s *staged, a aim, cause error) error {
 type laid struct {
 	info anchor.Info
 	stat func() (anchor.Info, error)
+	// names it has elsewhere.
+	names uint64
 }
 
-// destroyed: it has no name any more.
+// destroyed: it has not the name any more that it was put at, nor another one
+// instead.
 func (l laid) destroyed() bool {
 	now, err := l.stat()
-	return err == nil && now.Nlink == 0
+	return err == nil && now.Nlink <= l.names
 }
 
 var errTakenAway = errors.New("somebody moved it away in the same moment")

@@ -27,6 +27,9 @@ type staged struct {
 	keep   bool
 	old    anchor.Info
 	copied bool
+	// names is how many names it had before it was staged: none, unless it is
+	// a file that is moved.
+	names uint64
 }
 
 // hiddenName is short, and independent of the target's name, which may be as

@@ -24,9 +24,6 @@ func (l *Local) ReadLines(ctx context.Context, f *fence.Fence, t Target, w LineW
 	return ReadOutcome{}, unbuilt("readLines")
 }
 func (l *Local) ProcessPathFromHostPath(host string) (string, bool) { return "", false }
-func (l *Local) MoveFile(ctx context.Context, f *fence.Fence, from, to Target, o MoveOptions) (MoveOutcome, error) {
-	return MoveOutcome{}, unbuilt("moveFile")
-}
 func (l *Local) MovePath(ctx context.Context, f *fence.Fence, from, to string, o MovePathOptions) (MovePathOutcome, error) {
 	return MovePathOutcome{}, unbuilt("movePath")
 }

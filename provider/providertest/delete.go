@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/wattle-dev/wattle/provider"
@@ -268,18 +267,18 @@ func testDeletePath(t *testing.T, mk Make) {
 	t.Run("deep and wide", func(t *testing.T) {
 		w := NewWorld(t, mk(t))
 		// Deeper than one path can name.
-		cur, name := w.Path("W/deep"), strings.Repeat("n", 100)
-		w.must(os.Mkdir(cur, 0o755))
-		fd, err := syscall.Open(cur, syscall.O_DIRECTORY, 0)
+		name := strings.Repeat("n", 100)
+		w.must(os.Mkdir(w.Path("W/deep"), 0o755))
+		at, err := os.OpenRoot(w.Path("W/deep"))
 		w.must(err)
 		for range 60 {
-			w.must(syscall.Mkdirat(fd, name, 0o755))
-			next, err := syscall.Openat(fd, name, syscall.O_DIRECTORY, 0)
+			w.must(at.Mkdir(name, 0o755))
+			next, err := at.OpenRoot(name)
 			w.must(err)
-			syscall.Close(fd)
-			fd = next
+			at.Close()
+			at = next
 		}
-		syscall.Close(fd)
+		at.Close()
 		for i := range 300 {
 			w.Dir(fmt.Sprintf("W/deep/w%d", i))
 		}
