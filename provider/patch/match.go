@@ -5,12 +5,12 @@ import (
 	"unicode"
 )
 
-// maxSteps bounds the steps of all searches of one call, about a second. A hunk
+// maxSteps bounds the steps of all searches of one call: a second or two. A hunk
 // that is found costs the lines up to it; one that is found in a later pass
 // costs all lines to the end for each pass before, unless one of its lines does
 // not occur there at all, which is seen at once. So only a patch that was made
 // for it comes near.
-const maxSteps = 1 << 29
+const maxSteps = 1 << 28
 
 // passes are the ways to compare lines, from strict to lenient (section 4).
 var passes = [...]func(string) string{
@@ -48,7 +48,7 @@ func plainRune(r rune) rune {
 // lines that occur in hunks are numbered, and the file becomes a sequence of
 // these numbers, in which blocks are found in linear time.
 type matcher struct {
-	file  lines
+	file  *lines
 	hunks []Hunk
 	index [len(passes)]*index
 	steps int // done so far

@@ -5,8 +5,8 @@
 //
 // What a call costs: time and memory grow with the length of the text and of
 // the patch. Only matching could cost more, when many hunks fit nowhere but in
-// a late pass; its steps are counted and end in [ErrTooLarge] after about a
-// second.
+// a late pass; its steps are counted and end in [ErrTooLarge] after a second or
+// two.
 package patch
 
 import (
