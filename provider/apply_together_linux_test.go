@@ -1,6 +1,7 @@
 package provider_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"strings"
@@ -147,4 +148,31 @@ func TestPatchMoveKeepsItsMode(t *testing.T) {
 		t.Errorf("%v, %v, %q", fi.Mode(), err, p.get("g"))
 	}
 	p.only("g")
+}
+
+// One by one: a call that is cancelled half-way is FS_ABORTED, and its report
+// has what was done.
+func TestPatchCancelledOneByOne(t *testing.T) {
+	p, _, patch := mixed(t, "", provider.Config{})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	locked := 0
+	p.l.SetHook(func(at string) {
+		if at == "locked" {
+			if locked++; locked == 3 {
+				cancel()
+			}
+		}
+	})
+	no := false
+	_, err := p.l.ApplyPatch(ctx, p.f, patch, provider.ApplyOptions{Atomic: &no})
+	code(t, err, provider.CodeAborted)
+	r := reported(t, err)
+	if got := states(r); got != "done done failed skipped skipped skipped skipped" || !r.Stopped {
+		t.Errorf("%s, stopped %v", got, r.Stopped)
+	}
+	if p.get("a") != "a new\n" || p.get("b") != "b new\n" || p.get("d") != "d old\n" {
+		t.Errorf("%q %q %q", p.get("a"), p.get("b"), p.get("d"))
+	}
+	p.only("a", "b", "d", "e", "f", "g", "bystander")
 }
