@@ -91,7 +91,7 @@ func TestPatchKilledAtEveryPoint(t *testing.T) {
 			if !from && !to {
 				t.Errorf("%s: d is neither here nor there", name)
 			}
-			everywhere := (&bin{path: base + "/bin"}).has(t)
+			everywhere := (&patchBin{path: base + "/bin"}).has(t)
 			for _, content := range got {
 				everywhere = append(everywhere, content)
 			}

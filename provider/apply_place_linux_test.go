@@ -18,13 +18,13 @@ import (
 	"github.com/wattle-dev/wattle/trash/record"
 )
 
-// bin is a trash that is a directory. refuse, if set, may turn a file down.
-type bin struct {
+// patchBin is a trash that is a directory. refuse, if set, may turn a file down.
+type patchBin struct {
 	path   string
 	refuse func(path string) error
 }
 
-func (b *bin) Put(_ context.Context, dir *anchor.Dir, name, path string, want anchor.Info, _ bool) (record.Entry, error) {
+func (b *patchBin) Put(_ context.Context, dir *anchor.Dir, name, path string, want anchor.Info, _ bool) (record.Entry, error) {
 	if b.refuse != nil {
 		if err := b.refuse(path); err != nil {
 			return record.Entry{}, err
@@ -46,10 +46,10 @@ func (b *bin) Put(_ context.Context, dir *anchor.Dir, name, path string, want an
 	return record.Entry{ID: as, OriginalPath: path, TrashDir: b.path, Name: as, Type: "file", State: record.OK}, nil
 }
 
-func (b *bin) Holds(path string) bool { return strings.HasPrefix(path+"/", b.path+"/") }
+func (b *patchBin) Holds(path string) bool { return strings.HasPrefix(path+"/", b.path+"/") }
 
 // has gives the contents of the bin, sorted.
-func (b *bin) has(t *testing.T) []string {
+func (b *patchBin) has(t *testing.T) []string {
 	t.Helper()
 	es, err := os.ReadDir(b.path)
 	must(t, err)
@@ -64,12 +64,12 @@ func (b *bin) has(t *testing.T) []string {
 }
 
 // patchPlace is a place with a bin.
-func patchPlace(t *testing.T, base string, c provider.Config) (*place, *bin) {
+func patchPlace(t *testing.T, base string, c provider.Config) (*place, *patchBin) {
 	t.Helper()
 	if base == "" {
 		base = t.TempDir()
 	}
-	b := &bin{path: base + "/bin"}
+	b := &patchBin{path: base + "/bin"}
 	must(t, os.Mkdir(b.path, 0o700))
 	if c.Trash == nil {
 		c.Trash = b

@@ -32,26 +32,26 @@ type step struct {
 	report ApplyOperation
 	// replace: an add that a delete of the same path came before.
 	replace  bool
-	from, to *end // to is nil but for moves
+	from, to *stepPath // to is nil but for moves
 }
 
 // target is where the content of the step goes, or what it deletes.
-func (s *step) target() *end {
+func (s *step) target() *stepPath {
 	if s.to != nil {
 		return s.to
 	}
 	return s.from
 }
 
-func (s *step) ends() []*end {
+func (s *step) paths() []*stepPath {
 	if s.to != nil {
-		return []*end{s.from, s.to}
+		return []*stepPath{s.from, s.to}
 	}
-	return []*end{s.from}
+	return []*stepPath{s.from}
 }
 
-// end is one path of an operation.
-type end struct {
+// stepPath is one path of an operation.
+type stepPath struct {
 	way, shown string
 	removed    bool // the operation takes the file away
 	a          aim
@@ -126,7 +126,7 @@ func (p *patching) run() error {
 		return err
 	}
 	for _, s := range p.steps {
-		for _, e := range s.ends() {
+		for _, e := range s.paths() {
 			e.aimed = false // the steps before it may have made directories
 		}
 		if err := p.transact([]*step{s}); err != nil {
@@ -161,16 +161,16 @@ func (p *patching) prepare() error {
 	for _, s := range p.steps {
 		p.on(s)
 		var err error
-		if s.from, err = p.newEnd(s.op.Path); err != nil {
+		if s.from, err = p.newPath(s.op.Path); err != nil {
 			return err
 		}
 		s.from.removed = s.op.Kind == patch.Delete || s.op.MoveTo != ""
 		if s.op.MoveTo != "" {
-			if s.to, err = p.newEnd(s.op.MoveTo); err != nil {
+			if s.to, err = p.newPath(s.op.MoveTo); err != nil {
 				return err
 			}
 		}
-		for _, e := range s.ends() {
+		for _, e := range s.paths() {
 			if err := p.find(e); err != nil {
 				return err
 			}
@@ -180,14 +180,14 @@ func (p *patching) prepare() error {
 	return nil
 }
 
-func (p *patching) newEnd(path string) (*end, error) {
+func (p *patching) newPath(path string) (*stepPath, error) {
 	p.shown = path
 	way, shown, err := p.absolute(path, ResolveOptions{Cwd: p.o.Cwd})
-	return &end{way: way, shown: shown}, err
+	return &stepPath{way: way, shown: shown}, err
 }
 
 // find resolves one path and asks the fence, unless that was done just now.
-func (p *patching) find(e *end) error {
+func (p *patching) find(e *stepPath) error {
 	p.shown = e.shown
 	if e.aimed {
 		return nil
@@ -224,7 +224,7 @@ func (p *patching) mergeReplaces() {
 			s.report.Kind = kindReplace
 			gone[d] = true
 		}
-		for _, e := range s.ends() {
+		for _, e := range s.paths() {
 			last[e.a.path] = s
 		}
 	}
@@ -262,7 +262,7 @@ func (p *patching) askAll() error {
 	seen := map[string]bool{}
 	for _, s := range p.steps {
 		p.on(s)
-		for _, e := range s.ends() {
+		for _, e := range s.paths() {
 			if seen[e.a.path] {
 				continue
 			}
@@ -285,7 +285,7 @@ const (
 	intentDelete
 )
 
-func (s *step) intent(e *end) intent {
+func (s *step) intent(e *stepPath) intent {
 	switch {
 	case s.op.Kind == patch.Delete, s.replace:
 		return intentDelete

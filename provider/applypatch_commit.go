@@ -92,7 +92,7 @@ func (t *transaction) gather() error {
 	t.folders = map[string]bool{}
 	for _, s := range t.steps {
 		t.on(s)
-		for _, e := range s.ends() {
+		for _, e := range s.paths() {
 			if err := t.find(e); err != nil {
 				return err
 			}

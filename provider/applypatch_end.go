@@ -124,7 +124,7 @@ func (t *transaction) tell(failed bool) {
 			}
 		}
 		if g := t.o.Guards; g != nil {
-			for _, e := range s.ends() {
+			for _, e := range s.paths() {
 				g.Observed(e.f.t, Observation{Version: e.f.version()})
 			}
 		}
@@ -142,7 +142,7 @@ func (f *file) version() Version {
 // tellFailed: what is worst of the step's files. A file that was left says why.
 func (s *step) tellFailed() {
 	s.report.State = ApplySkipped
-	for _, e := range s.ends() {
+	for _, e := range s.paths() {
 		switch k := e.f.commit; {
 		case k.state == ApplyLeft:
 			s.report.State = ApplyLeft

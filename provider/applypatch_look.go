@@ -4,9 +4,9 @@ import (
 	"github.com/wattle-dev/wattle/fence"
 )
 
-// touch gives the file at one end of an operation. At the first time it is
+// touch gives the file at one path of an operation. At the first time it is
 // looked at on disk, and its guard is asked.
-func (t *transaction) touch(s *step, e *end) (*file, error) {
+func (t *transaction) touch(s *step, e *stepPath) (*file, error) {
 	f := e.f
 	t.shown = f.c.shown
 	if f.t.TargetKey != "" {

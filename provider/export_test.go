@@ -10,7 +10,9 @@ import (
 // (the target was looked at), "locked", "judged" (the guard holds), "opened"
 // (before content is read), "staged" (the new content is complete), "checked"
 // (right before the exchange), "exchanged", "restoring" (right before it is
-// exchanged back).
+// exchanged back). Moves and copies of paths also have "surveyed" (the tree was
+// looked through), "copied" (an entry of it was), "renamed", and "published"
+// (the copy of a move has its name, and the source is still there).
 func (l *Local) SetHook(f func(point string)) { l.hook = f }
 
 // Lack takes features away: unnamed files, renaming without replacing, and
