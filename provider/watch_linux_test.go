@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -434,6 +435,58 @@ func TestWatchComeAndGo(t *testing.T) {
 	nothingLeft(t, p.l)
 	if n := instances(t); n != 0 {
 		t.Errorf("%d instances are left", n)
+	}
+}
+
+func TestWatchEndsWithItsContext(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	p := newPlace(t, "", provider.Config{})
+	other := newRecord(t)
+	second := p.watch(".", other.receive)
+	for i := range 50 {
+		ctx, cancel := context.WithCancel(t.Context())
+		r := newRecord(t)
+		_, err := p.l.Watch(ctx, p.f, p.target("."), r.receive)
+		must(t, err)
+		p.mark(fmt.Sprintf("a%d", i))
+		r.until(fmt.Sprintf("changed a%d", i))
+		cancel()
+		n := len(r.lines(0))
+		p.mark(fmt.Sprintf("b%d", i))
+		other.until(fmt.Sprintf("changed b%d", i))
+		if told := r.lines(n); len(told) > 0 {
+			t.Errorf("told after the context had ended: %q", told)
+		}
+	}
+	must(t, second.Close())
+}
+
+func TestWatchCloseWaitsForTheCall(t *testing.T) {
+	p := newPlace(t, "", provider.Config{})
+	p.watch("g", func(provider.Change) {}) // so that Close has nothing else to end
+	enter, closed, left := make(chan struct{}), make(chan struct{}), false
+	w := p.watch("f", func(provider.Change) {
+		close(enter)
+		// Detached: Close has ended the watch and has only to wait now.
+		for n := 2; n > 1; n, _ = p.l.WatchState() {
+			runtime.Gosched()
+		}
+		for range 1000 {
+			runtime.Gosched()
+		}
+		select {
+		case <-closed:
+			t.Error("Close did not wait")
+		default:
+		}
+		left = true
+	})
+	p.mark("f")
+	<-enter
+	must(t, w.Close())
+	close(closed)
+	if !left {
+		t.Error("Close did not wait")
 	}
 }
 
