@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/wattle-dev/wattle/fence"
 	"github.com/wattle-dev/wattle/internal/anchor"
 	"github.com/wattle-dev/wattle/provider/internal/dirwatch"
 )
@@ -21,7 +22,8 @@ type Config struct {
 	DiffBasisMaxBytes int64
 	// EditMaxBytes bounds the file that is edited, and the result. 0 is 64 MiB.
 	EditMaxBytes int64
-	// ListMaxEntries bounds a listing; above it FS_TOO_LARGE. 0 is 1,000,000.
+	// ListMaxEntries bounds a listing, and a directory that is copied with all
+	// that is in it; above it FS_TOO_LARGE. 0 is 1,000,000.
 	ListMaxEntries int
 	// NewFileMode is the mode of new files, exact, such as 0600. 0 lets the
 	// kernel make it: 0666 narrowed by the umask and the directory's default
@@ -41,6 +43,9 @@ type Config struct {
 	TempDirs []string
 	// MaxWatches is how many watches there may be at once; 0 is 8192.
 	MaxWatches int
+	// Home is the user's home directory; it and what contains it is never
+	// deleted. Empty: what the environment says.
+	Home string
 	// Clock replaces the file system's clock, for tests.
 	Clock Clock
 }
@@ -58,6 +63,7 @@ type Local struct {
 	trash    Trash
 	trashOff bool
 	tempDirs []string
+	home     string // canonical; empty when unknown
 
 	// root is the root directory, opened once; nil where there is more than
 	// one (Windows).
@@ -84,7 +90,7 @@ func NewLocal(c Config) (*Local, error) {
 	l := &Local{
 		cwd: c.Cwd, basisMax: c.DiffBasisMaxBytes, editMax: c.EditMaxBytes,
 		listMax: c.ListMaxEntries, mode: c.NewFileMode, clock: c.Clock,
-		window: c.Window, trash: c.Trash, trashOff: c.TrashOff, tempDirs: c.TempDirs,
+		trash: c.Trash, trashOff: c.TrashOff, tempDirs: c.TempDirs,
 	}
 	l.watches.max, l.watches.open = c.MaxWatches, dirwatch.Open
 	if l.cwd == "" {
@@ -103,6 +109,10 @@ func NewLocal(c Config) (*Local, error) {
 	if l.mode > 0o777 {
 		return nil, errors.New("new provider: the mode of new files must be at most 0777")
 	}
+	var err error
+	if l.window, err = c.Window.whole(); err != nil {
+		return nil, fmt.Errorf("new provider: %w", err)
+	}
 	if l.basisMax == 0 {
 		l.basisMax = 10 << 20
 	}
@@ -117,6 +127,13 @@ func NewLocal(c Config) (*Local, error) {
 	}
 	if l.clock == nil {
 		l.clock = newSystemClock()
+	}
+	home := c.Home
+	if home == "" {
+		home, _ = os.UserHomeDir() // an error: there is none to be kept
+	}
+	if r, err := fence.Canonical(home); home != "" && err == nil {
+		l.home = r.Path
 	}
 	if filepath.VolumeName(l.cwd) == "" {
 		root, err := anchor.OpenDir(string(filepath.Separator))

@@ -30,17 +30,17 @@ func TestWatchByPath(t *testing.T) {
 	})
 }
 
-// record is what a watch has told.
-type record struct {
+// told is what a watch has told.
+type told struct {
 	t    *testing.T
 	mu   sync.Mutex
 	told []provider.Change
 	more chan struct{} // capacity 1
 }
 
-func newRecord(t *testing.T) *record { return &record{t: t, more: make(chan struct{}, 1)} }
+func newTold(t *testing.T) *told { return &told{t: t, more: make(chan struct{}, 1)} }
 
-func (r *record) receive(c provider.Change) {
+func (r *told) receive(c provider.Change) {
 	r.mu.Lock()
 	r.told = append(r.told, c)
 	r.mu.Unlock()
@@ -51,7 +51,7 @@ func (r *record) receive(c provider.Change) {
 }
 
 // lines gives the changes from the given one on, as "kind name".
-func (r *record) lines(from int) []string {
+func (r *told) lines(from int) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var out []string
@@ -62,7 +62,7 @@ func (r *record) lines(from int) []string {
 }
 
 // until waits until a line was told and gives all of them.
-func (r *record) until(line string) []string {
+func (r *told) until(line string) []string {
 	r.t.Helper()
 	patience := time.NewTimer(30 * time.Second)
 	defer patience.Stop()
@@ -81,7 +81,7 @@ func (r *record) until(line string) []string {
 }
 
 // beyond waits for more than n changes.
-func (r *record) beyond(n int) {
+func (r *told) beyond(n int) {
 	r.t.Helper()
 	patience := time.NewTimer(30 * time.Second)
 	defer patience.Stop()
@@ -135,7 +135,7 @@ func TestWatchUnnamedFile(t *testing.T) {
 			if how == "by path" {
 				p.l.WatchByPath()
 			}
-			r := newRecord(t)
+			r := newTold(t)
 			p.watch(".", r.receive)
 			fd, err := unix.Open(p.W, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
 			if err != nil {
@@ -164,7 +164,7 @@ func TestWatchUnnamedFile(t *testing.T) {
 
 func TestWatchOfAWriteWithAMode(t *testing.T) {
 	p := newPlace(t, "", provider.Config{})
-	r := newRecord(t)
+	r := newTold(t)
 	p.watch(".", r.receive)
 	mode := uint32(0o640)
 	_, err := p.l.WriteText(t.Context(), p.f, p.target("new"), "x", provider.WriteOptions{Mode: &mode})
@@ -189,7 +189,7 @@ func TestWatchOverflow(t *testing.T) {
 	}
 	p := newPlace(t, "", provider.Config{})
 	must(t, os.Mkdir(p.W+"/gone", 0o755))
-	dir, file, gone, idle := newRecord(t), newRecord(t), newRecord(t), newRecord(t)
+	dir, file, gone, idle := newTold(t), newTold(t), newTold(t), newTold(t)
 	p.watch(".", dir.receive)
 	p.watch("f", file.receive)
 	p.watch("gone", gone.receive)
@@ -211,7 +211,7 @@ func TestWatchOverflow(t *testing.T) {
 	must(t, os.Remove(p.W+"/gone"))
 	release()
 
-	for _, r := range []*record{dir, file, idle} {
+	for _, r := range []*told{dir, file, idle} {
 		r.until("overflow")
 		told := r.until("changed")
 		// Before it at most what the reader had taken.
@@ -232,7 +232,7 @@ func TestWatchOverflow(t *testing.T) {
 
 func TestWatchForgetsNamesWhenThereAreTooMany(t *testing.T) {
 	p := newPlace(t, "", provider.Config{})
-	slow, other := newRecord(t), newRecord(t)
+	slow, other := newTold(t), newTold(t)
 	enter, leave := make(chan struct{}), make(chan struct{})
 	var once sync.Once
 	p.watch(".", func(c provider.Change) {
@@ -289,7 +289,7 @@ func TestWatchFirstThenLook(t *testing.T) {
 					once.Do(func() { tt.do(p) })
 				}
 			})
-			r := newRecord(t)
+			r := newTold(t)
 			w := p.watch(tt.at, r.receive)
 			before := len(r.lines(0))
 			p.put(tt.change, "x")
@@ -337,11 +337,11 @@ func TestWatchThousand(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	p := newPlace(t, "", provider.Config{})
 	const many = 1000
-	rs := make([]*record, many)
+	rs := make([]*told, many)
 	ws := make([]provider.Watch, many)
 	for i := range many {
 		must(t, os.Mkdir(fmt.Sprintf("%s/d%d", p.W, i), 0o755))
-		rs[i] = newRecord(t)
+		rs[i] = newTold(t)
 		ws[i] = p.watch(fmt.Sprintf("d%d", i), rs[i].receive)
 	}
 	if n := instances(t); n != 1 {
@@ -408,7 +408,7 @@ func TestWatchComeAndGo(t *testing.T) {
 		wg.Go(func() {
 			for i := range rounds {
 				ctx, cancel := context.WithCancel(t.Context())
-				r := newRecord(t)
+				r := newTold(t)
 				dir := fmt.Sprintf("d%d", (g+i)%dirs)
 				w, err := p.l.Watch(ctx, p.f, p.target(dir), r.receive)
 				if err != nil {
@@ -549,7 +549,7 @@ func TestWatchUnmounted(t *testing.T) {
 			unix.Unmount(p.W+"/m", unix.MNT_DETACH)
 		}
 	}()
-	r := newRecord(t)
+	r := newTold(t)
 	p.watch("m", r.receive)
 	must(t, unix.Unmount(p.W+"/m", 0))
 	mounted = false

@@ -66,7 +66,7 @@ func watchLimits(t *testing.T) {
 	// The same directory again needs nothing.
 	p.watch("f", func(provider.Change) {})
 	// And the failure has taken nothing away.
-	r := newRecord(t)
+	r := newTold(t)
 	p.watch(".", r.receive)
 	p.mark("x")
 	r.until("changed x")
