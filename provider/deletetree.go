@@ -17,10 +17,10 @@ type survey struct {
 	dirs int // directories, the tree's own included
 }
 
-// surveyor looks at every entry of a tree before any of it is removed. One
+// inspector looks at every entry of a tree before any of it is removed. One
 // directory is open at a time, reached anew from the parent's handle; those that
 // wait are known by their way, at most Config.ListMaxEntries of them.
-type surveyor struct {
+type inspector struct {
 	*call
 	a     aim
 	mount anchor.Info
@@ -31,7 +31,7 @@ type surveyor struct {
 // survey refuses a tree that holds what may not be deleted. What comes into it
 // later is not seen; a fenced command can put nothing protected there.
 func (c *call) survey(dir *anchor.Dir, a aim, tree anchor.Info) (survey, error) {
-	s := surveyor{call: c, a: a, mount: tree, wait: []string{a.name}}
+	s := inspector{call: c, a: a, mount: tree, wait: []string{a.name}}
 	for len(s.wait) > 0 {
 		rel := s.wait[len(s.wait)-1]
 		s.wait = s.wait[:len(s.wait)-1]
@@ -42,7 +42,7 @@ func (c *call) survey(dir *anchor.Dir, a aim, tree anchor.Info) (survey, error) 
 	return s.found, nil
 }
 
-func (s *surveyor) directory(parent *anchor.Dir, rel string) error {
+func (s *inspector) directory(parent *anchor.Dir, rel string) error {
 	d, err := walkFar(parent, rel)
 	if changedPath(err) {
 		if rel == s.a.name {
@@ -89,7 +89,7 @@ func (s *surveyor) directory(parent *anchor.Dir, rel string) error {
 	}
 }
 
-func (s *surveyor) entry(rel string, e anchor.Entry) error {
+func (s *inspector) entry(rel string, e anchor.Entry) error {
 	at := filepath.Join(s.a.dir, rel)
 	if d := s.fence.CheckAs(at, s.shown, fence.Delete); d != nil {
 		detail := "it contains " + s.within(rel)
@@ -111,7 +111,7 @@ func (s *surveyor) entry(rel string, e anchor.Entry) error {
 }
 
 // within is the way from the tree to an entry.
-func (s *surveyor) within(rel string) string {
+func (s *inspector) within(rel string) string {
 	if in, err := filepath.Rel(s.a.name, rel); err == nil {
 		return in
 	}
@@ -120,7 +120,7 @@ func (s *surveyor) within(rel string) string {
 
 // inside is a failure to look at a directory of the tree: what is in it is not
 // known, so nothing is deleted.
-func (s *surveyor) inside(rel string, err error) error {
+func (s *inspector) inside(rel string, err error) error {
 	e := s.failed(codeOfErrno(err), "what is in it cannot be looked at: "+s.within(rel), err)
 	e.Outcome, e.Reason = record.Rejected, record.ReasonInspection
 	return e

@@ -20,7 +20,7 @@ var hunks = []patch.Hunk{{OldLines: []string{"two"}, NewLines: []string{"2"}, Ki
 
 // Somebody else acts at a named point inside a move. What they wrote stays
 // somewhere, and what is reported is what is there.
-func TestForeignChangeDuringMove(t *testing.T) {
+func TestForeignChangeDuringMoveFile(t *testing.T) {
 	const text, old = "one\ntwo\n", "old\n"
 	over := func(p *place, name, content string) {
 		must(t, os.WriteFile(p.O+"/n", []byte(content), 0o644))
@@ -263,7 +263,7 @@ func TestMoveAcross(t *testing.T) {
 	}
 }
 
-func TestCancelDuringMove(t *testing.T) {
+func TestCancelDuringMoveFile(t *testing.T) {
 	for point, want := range map[string]provider.Code{"locked": provider.CodeAborted, "judged": provider.CodeAborted, "staged": "", "checked": "", "published": "", "aside": ""} {
 		for _, to := range []string{"g", "x/y/g"} {
 			t.Run(point+" "+to, func(t *testing.T) {
