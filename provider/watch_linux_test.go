@@ -441,11 +441,11 @@ func TestWatchComeAndGo(t *testing.T) {
 func TestWatchEndsWithItsContext(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	p := newPlace(t, "", provider.Config{})
-	other := newRecord(t)
+	other := newTold(t)
 	second := p.watch(".", other.receive)
 	for i := range 50 {
 		ctx, cancel := context.WithCancel(t.Context())
-		r := newRecord(t)
+		r := newTold(t)
 		_, err := p.l.Watch(ctx, p.f, p.target("."), r.receive)
 		must(t, err)
 		p.mark(fmt.Sprintf("a%d", i))
@@ -556,5 +556,36 @@ func TestWatchUnmounted(t *testing.T) {
 	r.until("error")
 	if err := r.told[0].Err; provider.CodeOf(err) != provider.CodeNotFound {
 		t.Error(err)
+	}
+}
+
+// BenchmarkWatchTold is the time from the end of a change to the call.
+func BenchmarkWatchTold(b *testing.B) {
+	l, f, dir := benchLocal(b)
+	path := dir + "/f"
+	must(b, os.WriteFile(path, nil, 0o644))
+	told := make(chan struct{}, 1)
+	w, err := l.Watch(b.Context(), f, benchTarget(b, l, f, path), func(provider.Change) { told <- struct{}{} })
+	must(b, err)
+	defer w.Close()
+	for i := 0; b.Loop(); i++ {
+		must(b, os.Chmod(path, os.FileMode(0o600+i%2)))
+		<-told
+	}
+}
+
+// BenchmarkWatchBegin is a watch begun and ended, beside another one.
+func BenchmarkWatchBegin(b *testing.B) {
+	l, f, dir := benchLocal(b)
+	none := func(provider.Change) {}
+	w, err := l.Watch(b.Context(), f, benchTarget(b, l, f, dir), none)
+	must(b, err)
+	defer w.Close()
+	must(b, os.Mkdir(dir+"/d", 0o755))
+	t := benchTarget(b, l, f, dir+"/d")
+	for b.Loop() {
+		w, err := l.Watch(b.Context(), f, t, none)
+		must(b, err)
+		must(b, w.Close())
 	}
 }
