@@ -80,7 +80,7 @@ func NewLocal(c Config) (*Local, error) {
 	l := &Local{
 		cwd: c.Cwd, basisMax: c.DiffBasisMaxBytes, editMax: c.EditMaxBytes,
 		listMax: c.ListMaxEntries, mode: c.NewFileMode, clock: c.Clock,
-		window: c.Window, trash: c.Trash, trashOff: c.TrashOff, tempDirs: c.TempDirs,
+		trash: c.Trash, trashOff: c.TrashOff, tempDirs: c.TempDirs,
 	}
 	if l.cwd == "" {
 		wd, err := os.Getwd()
@@ -97,6 +97,10 @@ func NewLocal(c Config) (*Local, error) {
 	}
 	if l.mode > 0o777 {
 		return nil, errors.New("new provider: the mode of new files must be at most 0777")
+	}
+	var err error
+	if l.window, err = c.Window.whole(); err != nil {
+		return nil, fmt.Errorf("new provider: %w", err)
 	}
 	if l.basisMax == 0 {
 		l.basisMax = 10 << 20

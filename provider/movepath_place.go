@@ -136,10 +136,14 @@ func (p *placing) noReplace() error {
 			return err
 		}
 		err := p.from.Rename(p.name, p.dir, p.to.name, anchor.Replace)
-		if err != nil {
-			_ = p.dir.Rmdir(p.to.name)
+		if err == nil {
+			return nil
 		}
-		return err
+		if rerr := p.dir.Rmdir(p.to.name); rerr != nil || !errors.Is(err, syscall.EEXIST) {
+			return err
+		}
+		// os.Root renames over no directory at all.
+		return p.from.Rename(p.name, p.dir, p.to.name, anchor.Replace)
 	}
 	if err := p.from.Link(p.name, p.dir, p.to.name); err != nil {
 		return err
@@ -176,6 +180,15 @@ func (p *placing) overEmpty() error {
 		return err
 	}
 	err := p.from.Rename(p.name, p.dir, p.to.name, anchor.Replace)
+	if errors.Is(err, syscall.EEXIST) {
+		// Not empty in the words of some systems; or os.Root, which renames
+		// over no directory at all.
+		if err = p.dir.Rmdir(p.to.name); err == nil {
+			if err = p.from.Rename(p.name, p.dir, p.to.name, anchor.Replace); err != nil {
+				_ = p.dir.Mkdir(p.to.name, 0o777)
+			}
+		}
+	}
 	switch {
 	case errors.Is(err, syscall.ENOTEMPTY), errors.Is(err, syscall.EEXIST):
 		return p.exists(saysNotEmpty)

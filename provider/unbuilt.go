@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/wattle-dev/wattle/fence"
-	"github.com/wattle-dev/wattle/provider/patch"
 )
 
 // Scaffold of branch b: whoever builds a method removes it here. The file must
@@ -12,23 +11,6 @@ import (
 
 func unbuilt(op string) error { return &Error{Code: CodeIOError, Op: op, Detail: "not built yet"} }
 
-func (l *Local) StreamText(ctx context.Context, f *fence.Fence, t Target) (TextStream, error) {
-	return nil, unbuilt("streamText")
-}
-func (l *Local) ReadBytes(ctx context.Context, f *fence.Fence, t Target, maxBytes int64) (ByteContent, error) {
-	return ByteContent{}, unbuilt("readBytes")
-}
-func (l *Local) ReadByteRange(ctx context.Context, f *fence.Fence, t Target, r ByteRange) (ByteContent, error) {
-	return ByteContent{}, unbuilt("readByteRange")
-}
-func (l *Local) ReadLines(ctx context.Context, f *fence.Fence, t Target, w LineWindow) (ReadOutcome, error) {
-	return ReadOutcome{}, unbuilt("readLines")
-}
-func (l *Local) ProcessPathFromHostPath(host string) (string, bool) { return "", false }
-
-func (l *Local) PatchText(ctx context.Context, f *fence.Fence, t Target, hunks []patch.Hunk, o PatchOptions) (PatchOutcome, error) {
-	return PatchOutcome{}, unbuilt("patchText")
-}
 func (l *Local) ApplyPatch(ctx context.Context, f *fence.Fence, text string, o ApplyOptions) (PatchReport, error) {
 	return PatchReport{}, unbuilt("applyPatch")
 }
