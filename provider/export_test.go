@@ -1,6 +1,10 @@
 package provider
 
-import "context"
+import (
+	"context"
+
+	"github.com/wattle-dev/wattle/fence"
+)
 
 // SetHook calls f at the named points of an operation: "found" and "absent"
 // (the target was looked at), "locked", "judged" (the guard holds), "opened"
@@ -70,4 +74,9 @@ func TwoHashes() bool {
 	h.record(stamp{ino: 1}, digest{2})
 	_, ok := h.lookup(stamp{ino: 1})
 	return ok
+}
+
+// Outright is outright for a call with this fence.
+func Outright(l *Local, f *fence.Fence, path string, permanent bool) bool {
+	return (&call{Local: l, fence: f}).outright(path, permanent)
 }

@@ -66,6 +66,9 @@ func (p *File) Close() {
 	}
 }
 
+// Handle is the open file, nil when it is not readable. It must not be closed.
+func (p *File) Handle() *os.File { return p.read }
+
 // Stat describes the pinned file as it is now.
 func (p *File) Stat() (anchor.Info, error) {
 	if p.read == nil {
