@@ -92,7 +92,7 @@ func (c *call) keepsOverwritten() (bool, error) {
 	}
 	if c.trash == nil {
 		return false, &Error{Code: record.CodeUnavailable, Op: c.op, Path: c.shown, Outcome: record.Rejected, Reason: record.ReasonBackend,
-			Detail: "the policy keeps what is overwritten, and there is no trash"}
+			Detail: saysNoTrash}
 	}
 	return true, nil
 }
@@ -326,23 +326,25 @@ func (p *placing) intoTrash(dir *anchor.Dir, name string, old anchor.Info) error
 	if err != nil {
 		var r *record.Error
 		if errors.As(err, &r) && r.Outcome == record.Unknown {
-			return p.to.ofTrash(err)
+			return p.unkept(err)
 		}
-		return p.exchangeBack(p.to.ofTrash(err))
+		return p.exchangeBack(p.unkept(err))
 	}
 	p.replaced, p.trashed = record.Trashed, &e
 	return nil
 }
 
-// ofTrash makes an error of this call from one of the trash.
-func (c *call) ofTrash(err error) error {
-	var r *record.Error
-	if !errors.As(err, &r) {
-		return c.mapped(err)
+// unkept is the error when the trash has not taken what is replaced.
+func (p *placing) unkept(err error) error {
+	err = p.to.untrashed(err)
+	var e *Error
+	if errors.As(err, &e) && e.Code == record.CodeUnavailable {
+		e.Detail = saysNoTrash
 	}
-	return &Error{Code: Code(r.Code), Op: c.op, Path: c.shown, Errno: r.Errno, Syscall: r.Syscall,
-		Outcome: r.Outcome, Reason: r.Reason, Detail: r.Detail, Cause: bare(r.Cause)}
+	return err
 }
+
+const saysNoTrash = "the policy keeps what is overwritten, and no trash can take it"
 
 // overPlain replaces where names cannot be exchanged: by a rename. What is to
 // be kept gets a second name first.
@@ -382,7 +384,7 @@ func (p *placing) overPlain(now anchor.Info, keep bool) error {
 	}
 	e, err := p.to.trash.Put(context.WithoutCancel(p.to.ctx), p.dir, aside, p.to.path, old, false)
 	if err != nil {
-		return p.to.ofTrash(err)
+		return p.to.mapped(p.unkept(err))
 	}
 	p.replaced, p.trashed = record.Trashed, &e
 	return nil
