@@ -118,6 +118,7 @@ func (m *movingFile) try(src, dst aim) (MoveOutcome, error) {
 	if err := m.judgeDestination(to, cg); err != nil {
 		return MoveOutcome{}, err
 	}
+	m.at("prepared")
 	if err := m.alive(); err != nil {
 		return MoveOutcome{}, err
 	}
