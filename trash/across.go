@@ -3,7 +3,6 @@
 package trash
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io/fs"
@@ -23,7 +22,7 @@ func (f *freedesktop) putAcross(ctx context.Context, t *thing, refused []string)
 			"no trash can take it, not even by a copy ("+strings.Join(append(refused, err.Error()), "; ")+"); delete it permanently", nil)
 	}
 	defer p.close()
-	i := record.Info{Path: p.relative(t.path), Deleted: f.now(), Copying: true}
+	i := record.Info{Path: p.relative(t.path), Deleted: f.now(), Pending: true}
 	r := &reserved{limit: maxName}
 	c := &copying{ctx: ctx}
 	for {
@@ -50,7 +49,7 @@ func (f *freedesktop) putAcross(ctx context.Context, t *thing, refused []string)
 		return record.Entry{}, f.undoCopy(c, r, t, errors.Join(lerr, syscall.ESTALE))
 	}
 	e := &found{name: r.name, hasData: true, data: data, hasRecord: true, record: i, original: t.path}
-	e.record.Copying = false
+	e.record.Pending = false
 	entry := e.entry(p, nil)
 	if _, _, err := remove(ctx, t.dir, t.name, t.info); err != nil {
 		if !t.info.IsDir() {
@@ -59,7 +58,7 @@ func (f *freedesktop) putAcross(ctx context.Context, t *thing, refused []string)
 		return record.Entry{}, unknown(opPut, t.path, "the copy is in the trash, and a part of the directory is still there", &entry, err)
 	}
 	f.at("removed")
-	if err := f.finishCopy(r); err != nil {
+	if err := f.finish(r); err != nil {
 		return record.Entry{}, unknown(opPut, t.path, "it was copied, and its record cannot be finished", &entry, err)
 	}
 	f.settle(p, t)
@@ -92,20 +91,4 @@ func (f *freedesktop) undoCopy(c *copying, r *reserved, t *thing, cause error) e
 		return failure(codeStale, record.ReasonOperationFailed, opPut, t.path, "it changed while it was copied", cause)
 	}
 	return failed(opPut, t.path, "it cannot be copied into the home trash", cause)
-}
-
-// finishCopy changes the one byte that says that the source is in place, so
-// that there is a whole record at any moment.
-func (f *freedesktop) finishCopy(r *reserved) error {
-	at := bytes.LastIndexByte(r.text, '1')
-	r.text[at] = '0'
-	if _, err := r.file.WriteAt([]byte{'0'}, int64(at)); err != nil {
-		return err
-	}
-	if f.sync {
-		if err := r.file.Sync(); err != nil {
-			return err
-		}
-	}
-	return r.renew(f.sync)
 }

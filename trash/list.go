@@ -190,7 +190,7 @@ func (e *found) broken() string {
 	case !e.hasData:
 		return "there is no data; the thing may still be at " + e.original
 	}
-	return "a copy that was not finished; the thing is still at " + e.original
+	return "it was not finished; the thing is still at " + e.original
 }
 
 // find opens the trash that has the entry of an id, and looks at it.

@@ -11,15 +11,25 @@ import (
 )
 
 // move renames without replacing anything: EEXIST when the new name is taken.
-// Where kernel or file system cannot do that, an empty placeholder is made
-// exclusively and renamed over.
 func (f *freedesktop) move(from *anchor.Dir, name string, to *anchor.Dir, newName string, isDir bool) error {
-	if !f.plainRename {
-		err := from.Rename(name, to, newName, anchor.NoReplace)
-		if !errors.Is(err, errors.ErrUnsupported) {
-			return err
-		}
+	err := f.moveWhole(from, name, to, newName)
+	if errors.Is(err, errors.ErrUnsupported) {
+		return f.moveOver(from, name, to, newName, isDir)
 	}
+	return err
+}
+
+// moveWhole lets the kernel see to it; errors.ErrUnsupported where it, or the
+// file system, cannot.
+func (f *freedesktop) moveWhole(from *anchor.Dir, name string, to *anchor.Dir, newName string) error {
+	if f.plainRename {
+		return errors.ErrUnsupported
+	}
+	return from.Rename(name, to, newName, anchor.NoReplace)
+}
+
+// moveOver makes an empty placeholder exclusively and renames over it.
+func (f *freedesktop) moveOver(from *anchor.Dir, name string, to *anchor.Dir, newName string, isDir bool) error {
 	held, err := placehold(to, newName, isDir)
 	if err != nil {
 		return err

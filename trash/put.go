@@ -224,22 +224,35 @@ func (f *freedesktop) putInto(p *place, t *thing) (record.Entry, error) {
 			return record.Entry{}, failed(opPut, t.path, "its record cannot be written in "+p.dir.Path(), err)
 		}
 		f.at("recorded")
-		err = f.move(t.dir, t.name, p.files, r.name, t.info.IsDir())
+		if i.Pending {
+			err = f.moveOver(t.dir, t.name, p.files, r.name, t.info.IsDir())
+		} else {
+			err = f.moveWhole(t.dir, t.name, p.files, r.name)
+		}
 		if err == nil {
 			break
 		}
+		if errors.As(err, new(*moveBroken)) {
+			r.file.Close()
+			return record.Entry{}, unknown(opPut, t.path, "", nil, err)
+		}
 		r.drop()
+		if !i.Pending && errors.Is(err, errors.ErrUnsupported) {
+			// Once more, by a placeholder; a record must not claim that it is
+			// the thing.
+			i.Pending = true
+			r.n--
+			continue
+		}
 		if errors.Is(err, fs.ErrExist) {
 			continue // data without a record is in the way
-		}
-		if e := (*moveBroken)(nil); errors.As(err, &e) {
-			return record.Entry{}, unknown(opPut, t.path, "", nil, err)
 		}
 		return record.Entry{}, failed(opPut, t.path, f.why(t, err), err)
 	}
 	defer r.file.Close()
 	f.at("moved")
 	e := &found{name: r.name, hasData: true, data: t.info, hasRecord: true, record: i, original: t.path}
+	e.record.Pending = false
 	entry := e.entry(p, nil)
 	if err := f.verify(p.files, r.name, t); err != nil {
 		if back := f.move(p.files, r.name, t.dir, t.name, t.info.IsDir()); back != nil {
@@ -249,8 +262,12 @@ func (f *freedesktop) putInto(p *place, t *thing) (record.Entry, error) {
 		return record.Entry{}, failure(codeStale, record.ReasonOperationFailed, opPut, t.path, "another thing has that name now", err)
 	}
 	f.at("verified")
-	if err := r.renew(f.sync); err != nil {
-		return record.Entry{}, unknown(opPut, t.path, "it was moved, and its record went", &entry, err)
+	end := func() error { return r.renew(f.sync) }
+	if i.Pending {
+		end = func() error { return f.finish(r) }
+	}
+	if err := end(); err != nil {
+		return record.Entry{}, unknown(opPut, t.path, "it was moved, and its record cannot be finished", &entry, err)
 	}
 	f.settle(p, t)
 	f.at("settled")

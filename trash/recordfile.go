@@ -3,6 +3,7 @@
 package trash
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -85,6 +86,22 @@ func (r *reserved) drop() {
 		// What stays is a record without data, which says so.
 		_ = r.p.info.Unlink(r.name + record.InfoSuffix)
 	}
+}
+
+// finish changes the one byte of a pending record that says so: at any moment
+// there is a whole record.
+func (f *freedesktop) finish(r *reserved) error {
+	at := bytes.LastIndexByte(r.text, '1')
+	r.text[at] = '0'
+	if _, err := r.file.WriteAt([]byte{'0'}, int64(at)); err != nil {
+		return err
+	}
+	if f.sync {
+		if err := r.file.Sync(); err != nil {
+			return err
+		}
+	}
+	return r.renew(f.sync)
 }
 
 // renew makes the record again when it went between its making and the move:
@@ -224,10 +241,10 @@ func (e *found) entry(p *place, sizes map[string]record.Size) record.Entry {
 	return r
 }
 
-// unfinished: a copy whose source still seems to be in place. Where it is gone
-// the copy was complete.
+// unfinished: a copy or placeholder, and the thing seems to be in place still.
+// Where it is gone the data is whole.
 func (e *found) unfinished() bool {
-	if !e.record.Copying {
+	if !e.record.Pending {
 		return false
 	}
 	_, err := os.Lstat(e.original)

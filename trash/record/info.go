@@ -20,7 +20,7 @@ const (
 	heading    = "[Trash Info]"
 	pathKey    = "Path="
 	dateKey    = "DeletionDate="
-	copyingKey = "X-Wattle-Copying="
+	pendingKey = "X-Wattle-Pending="
 )
 
 // Info is the content of an information file.
@@ -31,9 +31,10 @@ type Info struct {
 	// Deleted is local time, whole seconds; zero when the file has no date that
 	// can be read.
 	Deleted time.Time
-	// Copying: the data is a copy, and its source was not yet removed when this
-	// was written. Other programs ignore the key.
-	Copying bool
+	// Pending: when this was written the data was not whole, and the thing
+	// still at its path. It counts only as long as something is there. Other
+	// programs ignore the key.
+	Pending bool
 }
 
 // ParseInfo reads an information file (T14 to T17). What is no such file is an
@@ -48,7 +49,7 @@ func ParseInfo(b []byte) (Info, error) {
 		return Info{}, fmt.Errorf("the first line is not %s", heading)
 	}
 	var i Info
-	var hasPath, hasDate, hasCopying bool
+	var hasPath, hasDate, hasPending bool
 	for line := range strings.SplitSeq(string(rest), "\n") {
 		// Of a key that is there twice the first counts (T14).
 		if v, ok := strings.CutPrefix(line, pathKey); ok && !hasPath {
@@ -61,8 +62,8 @@ func ParseInfo(b []byte) (Info, error) {
 		if v, ok := strings.CutPrefix(line, dateKey); ok && !hasDate {
 			i.Deleted, hasDate = parseDate(v), true
 		}
-		if v, ok := strings.CutPrefix(line, copyingKey); ok && !hasCopying {
-			i.Copying, hasCopying = v == "1", true
+		if v, ok := strings.CutPrefix(line, pendingKey); ok && !hasPending {
+			i.Pending, hasPending = v == "1", true
 		}
 	}
 	if i.Path == "" {
@@ -91,8 +92,8 @@ func (i Info) Format() []byte {
 	if !i.Deleted.IsZero() {
 		b.WriteString(dateKey + Date(i.Deleted) + "\n")
 	}
-	if i.Copying {
-		b.WriteString(copyingKey + "1\n")
+	if i.Pending {
+		b.WriteString(pendingKey + "1\n")
 	}
 	return []byte(b.String())
 }

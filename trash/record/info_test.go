@@ -24,7 +24,7 @@ func TestParseInfo(t *testing.T) {
 		{name: "T14 no line feed at the end", text: "[Trash Info]\nPath=/a", want: record.Info{Path: "/a"}},
 		{name: "T16 raw bytes", text: "[Trash Info]\nPath=/a%20b%25%2B%C3%A9%3Bc%ff%0A\n", want: record.Info{Path: "/a b%+é;c\xff\n"}},
 		{name: "T16 a plus is a plus", text: "[Trash Info]\nPath=/a+b\n", want: record.Info{Path: "/a+b"}},
-		{name: "copying", text: "[Trash Info]\nPath=/a\nX-Wattle-Copying=1\n", want: record.Info{Path: "/a", Copying: true}},
+		{name: "copying", text: "[Trash Info]\nPath=/a\nX-Wattle-Pending=1\n", want: record.Info{Path: "/a", Pending: true}},
 		{name: "empty", text: "", bad: true},
 		{name: "another heading", text: "[Trash]\nPath=/a\n", bad: true},
 		{name: "heading not first", text: "\n[Trash Info]\nPath=/a\n", bad: true},
@@ -74,7 +74,7 @@ func TestFormatInfo(t *testing.T) {
 
 func FuzzParseInfo(f *testing.F) {
 	f.Add([]byte("[Trash Info]\nPath=/a%20b\nDeletionDate=2004-08-31T22:32:08\n"))
-	f.Add([]byte("[Trash Info]\nPath=%\nX-Wattle-Copying=1\n"))
+	f.Add([]byte("[Trash Info]\nPath=%\nX-Wattle-Pending=1\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		i, err := record.ParseInfo(b)
 		if err != nil {
@@ -93,7 +93,7 @@ func FuzzParseInfo(f *testing.F) {
 			return
 		}
 		j, err := record.ParseInfo(again)
-		if err != nil || j.Path != i.Path || j.Copying != i.Copying || !bytes.Equal(j.Format(), again) {
+		if err != nil || j.Path != i.Path || j.Pending != i.Pending || !bytes.Equal(j.Format(), again) {
 			t.Fatalf("%q %v, from %q", j.Path, err, again)
 		}
 	})
