@@ -25,51 +25,60 @@ func (f *freedesktop) homePath() string {
 	}
 }
 
+// surroundings is what there was to know before a look: the mount table, and
+// where the home trash is.
+type surroundings struct {
+	mounts []mount
+	// home are the identities of the home trash and its halves, above those of
+	// the directories that hold it; none when there is no home trash.
+	home, above []anchor.Info
+	// path is the canonical path of the home trash, or where it will be.
+	path string
+}
+
+func (f *freedesktop) around() (*surroundings, error) {
+	s := &surroundings{path: f.homePath()}
+	s.home, s.above = homeIdentities(s.path)
+	var err error
+	s.mounts, err = mounts()
+	return s, err
+}
+
 // mountBeneath is a mount point below path, or "". A rename takes what is
 // mounted beneath a directory along.
-func mountBeneath(path string) (string, error) {
-	all, err := mounts()
-	if err != nil {
-		return "", err
-	}
-	for _, m := range all {
+func (s *surroundings) mountBeneath(path string) string {
+	for _, m := range s.mounts {
 		if m.point != path && within(m.point, path) {
-			return m.point, nil
+			return m.point
 		}
 	}
-	return "", nil
+	return ""
 }
 
 func (f *freedesktop) holds(path string) bool {
+	// Without a mount table the rest is looked at all the same.
+	s, _ := f.around()
+	return f.held(path, s)
+}
+
+func (f *freedesktop) held(path string, s *surroundings) bool {
 	if !filepath.IsAbs(path) || filepath.Clean(path) != path {
 		return false
 	}
-	if all, err := mounts(); err == nil && f.mountedBeneath(path, all) {
+	if f.mountedBeneath(path, s.mounts) {
 		return true
 	}
-	inside, last := f.along(path)
-	if inside || last == nil {
-		return inside
-	}
-	_, above := f.homeIdentities()
-	return isOne(above, *last)
-}
-
-// liesIn tells whether a directory is a trash or lies in one, and whether it
-// is there at all.
-func (f *freedesktop) liesIn(dir string) (inside, there bool) {
-	inside, last := f.along(dir)
-	return inside, last != nil
+	inside, last := s.along(path)
+	return inside || last != nil && isOne(s.above, *last)
 }
 
 // along goes along a path by handles and compares identities, so that other
 // spellings, and other mounts of the same directory, are seen. last is the
 // directory at its end, nil when there is none.
-func (f *freedesktop) along(path string) (inside bool, last *anchor.Info) {
-	if all, err := mounts(); err == nil && f.boundFromTrash(path, all) {
+func (s *surroundings) along(path string) (inside bool, last *anchor.Info) {
+	if boundFromTrash(path, s.mounts) {
 		return true, nil
 	}
-	home, _ := f.homeIdentities()
 	cur, err := anchor.OpenDir("/")
 	if err != nil {
 		return false, nil
@@ -88,7 +97,7 @@ func (f *freedesktop) along(path string) (inside bool, last *anchor.Info) {
 		if err != nil {
 			return false, nil
 		}
-		if isOne(home, i) || i.IsDir() && here.SameFile(top) && trashName(name) {
+		if isOne(s.home, i) || i.IsDir() && here.SameFile(top) && trashName(name) {
 			return true, nil
 		}
 		next, err := cur.Walk(name)
@@ -107,8 +116,8 @@ func (f *freedesktop) along(path string) (inside bool, last *anchor.Info) {
 
 // homeIdentities are those of the home trash and its halves, and of the
 // directories above it.
-func (f *freedesktop) homeIdentities() (home, above []anchor.Info) {
-	cur, err := anchor.OpenDir(f.homePath())
+func homeIdentities(path string) (home, above []anchor.Info) {
+	cur, err := anchor.OpenDir(path)
 	if err != nil {
 		return nil, nil
 	}
@@ -157,7 +166,7 @@ func trashName(name string) bool {
 
 // boundFromTrash tells whether the mount in which path lies shows the inside of
 // a trash.
-func (f *freedesktop) boundFromTrash(path string, all []mount) bool {
+func boundFromTrash(path string, all []mount) bool {
 	var at mount
 	for _, m := range all {
 		// Of several at one place the last is on top.

@@ -111,6 +111,10 @@ func (f *freedesktop) check(t *thing, want anchor.Info, reject func(record.Reaso
 	if t.info, err = t.pin.stat(); err != nil {
 		return failed(opPut, t.path, "", err)
 	}
+	around, err := f.around()
+	if err != nil {
+		return failure(record.CodeRejected, record.ReasonInspection, opPut, t.path, "what is mounted cannot be read", err)
+	}
 	switch i := t.info; {
 	case !i.SameFile(want):
 		return failure(codeStale, record.ReasonOperationFailed, opPut, t.path, "another thing has that name now", nil)
@@ -118,15 +122,11 @@ func (f *freedesktop) check(t *thing, want anchor.Info, reject func(record.Reaso
 		return reject(record.ReasonProtected, "something is mounted there")
 	case !i.IsRegular() && !i.IsDir() && !i.IsSymlink():
 		return reject(record.ReasonUnsupportedType, "it is neither file nor directory nor link")
-	case f.holds(t.path) || within(f.homePath(), t.path):
+	case f.held(t.path, around) || within(around.path, t.path):
 		return reject(record.ReasonProtected, "it is a trash directory, lies in one, or contains one")
 	}
 	if t.info.IsDir() {
-		at, err := mountBeneath(t.path)
-		if err != nil {
-			return failure(record.CodeRejected, record.ReasonInspection, opPut, t.path, "what is mounted cannot be read", err)
-		}
-		if at != "" {
+		if at := around.mountBeneath(t.path); at != "" {
 			return reject(record.ReasonProtected, "something is mounted at "+at)
 		}
 	}

@@ -100,11 +100,12 @@ func (f *freedesktop) destination(e *found, o RestoreOptions) (string, error) {
 
 // inTrash asks about the deepest directory of a path that is there.
 func (f *freedesktop) inTrash(path string) bool {
-	if within(path, f.homePath()) {
+	s, _ := f.around()
+	if within(path, s.path) {
 		return true
 	}
 	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
-		if inside, there := f.liesIn(dir); inside || there || dir == "/" {
+		if inside, last := s.along(dir); inside || last != nil || dir == "/" {
 			return inside
 		}
 	}
