@@ -283,8 +283,13 @@ type order struct {
 	Plain bool
 }
 
-// tool is the small program: it carries out one order, its argument.
+// tool is the small program: it carries out one order, its argument, or waits
+// for the end of its input.
 func tool(args []string) int {
+	if args[0] == "wait" {
+		_, _ = os.Stdin.Read(make([]byte, 1))
+		return 0
+	}
 	var o order
 	if err := json.Unmarshal([]byte(args[0]), &o); err != nil {
 		fmt.Fprintln(os.Stderr, err)

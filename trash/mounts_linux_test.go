@@ -3,6 +3,7 @@ package trash_test
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,7 +24,16 @@ func TestBindMount(t *testing.T) {
 	must(t, os.Mkdir(l.Dir+"/real", 0o755))
 	bind(t, l.Dir+"/real", v)
 	l.write(v+"/sub/f", "x")
+	records := 0
+	l.bin.SetHook(func(p string) {
+		if p == "recorded" {
+			records++
+		}
+	})
 	e := l.put(v + "/sub/f")
+	if records != 1 {
+		t.Errorf("%d trashes were tried", records)
+	}
 	if e.TrashDir != v+"/.Trash-0" || e.OriginalPath != v+"/sub/f" {
 		t.Errorf("entry %+v", e)
 	}
@@ -51,6 +61,18 @@ func TestNestedMounts(t *testing.T) {
 	v := l.Dir + "/V"
 	tmpfs(t, v, "")
 	tmpfs(t, v+"/a/in ner", "")
+	refused := func() {
+		t.Helper()
+		before := names(t, l.Dir)
+		for _, p := range []string{v, v + "/a", v + "/a/in ner"} {
+			_, err := put(t.Context(), l.bin, p, true)
+			wants(t, err, record.CodeRejected, record.Rejected)
+		}
+		if after := names(t, l.Dir); after != before {
+			t.Errorf("before:\n%s\nafter:\n%s", before, after)
+		}
+	}
+	refused()
 	l.write(v+"/a/in ner/d/f", "inner")
 	l.write(v+"/a/g", "outer")
 	if e := l.put(v + "/a/in ner/d"); e.TrashDir != v+"/a/in ner/.Trash-0" {
@@ -62,19 +84,50 @@ func TestNestedMounts(t *testing.T) {
 	if all := l.list(); len(all) != 2 {
 		t.Errorf("list %+v", all)
 	}
-	before := names(t, l.Dir)
-	for _, p := range []string{v, v + "/a", v + "/a/in ner"} {
-		_, err := put(t.Context(), l.bin, p, true)
-		wants(t, err, record.CodeRejected, record.Rejected)
-	}
-	if after := names(t, l.Dir); after != before {
-		t.Errorf("before:\n%s\nafter:\n%s", before, after)
-	}
+	refused()
 	want := []string{l.T, v + "/.Trash-0", v + "/a/in ner/.Trash-0"}
 	got := slices.DeleteFunc(l.bin.Dirs(), func(d string) bool { return !strings.HasPrefix(d, l.Dir) })
 	if !slices.Equal(got, want) {
 		t.Errorf("dirs %v", got)
 	}
+}
+
+// An automount point is not looked into: that would mount it, or wait for a
+// server that is not there.
+func TestAutomountPointIsLeft(t *testing.T) {
+	needRoot(t)
+	l := newLab(t)
+	// Another process group than ours, for which the mount would be triggered.
+	c := exec.Command("/proc/self/exe", "tool", "wait")
+	c.SysProcAttr = &unix.SysProcAttr{Setpgid: true, Pdeathsig: unix.SIGKILL}
+	in, err := c.StdinPipe()
+	must(t, err)
+	must(t, c.Start())
+	defer func() { in.Close(); _ = c.Wait() }()
+	r, w, err := os.Pipe()
+	must(t, err)
+	defer r.Close()
+	v := l.Dir + "/auto"
+	must(t, os.Mkdir(v, 0o755))
+	data := fmt.Sprintf("fd=%d,pgrp=%d,minproto=5,maxproto=5,indirect", w.Fd(), c.Process.Pid)
+	if err := unix.Mount("none", v, "autofs", 0, data); err != nil {
+		t.Skipf("SKIP: no autofs: %v", err)
+	}
+	w.Close()
+	defer func() { _ = unix.Unmount(v, unix.MNT_DETACH) }()
+	ended := make(chan struct{})
+	go func() { // ends when the mount does, which has the other end
+		defer close(ended)
+		if n, _ := r.Read(make([]byte, 512)); n != 0 {
+			// Whoever asked waits for an answer, and no test can end any more.
+			panic("the automounter was asked")
+		}
+	}()
+	l.list()
+	l.bin.Holds(l.Dir)
+	l.bin.Dirs()
+	must(t, unix.Unmount(v, unix.MNT_DETACH))
+	<-ended
 }
 
 // What is mounted inside something in the trash is never entered.
