@@ -35,7 +35,6 @@ func Run(t *testing.T, mk Make) {
 	t.Run("trash", func(t *testing.T) { testTrash(t, mk) })
 	t.Run("moveFile", func(t *testing.T) { testMoveFile(t, mk) })
 	t.Run("makeDir", func(t *testing.T) { testMakeDir(t, mk) })
-	t.Run("patchText", func(t *testing.T) { testPatchText(t, mk) })
 	t.Run("fence", func(t *testing.T) { testFence(t, mk) })
 	t.Run("version", func(t *testing.T) { testVersion(t, mk) })
 	t.Run("together", func(t *testing.T) { testTogether(t, mk) })
