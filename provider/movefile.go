@@ -56,7 +56,7 @@ func (m *movingFile) aimed(from, to Target) (MoveOutcome, error) {
 	if src.path == dst.path {
 		return MoveOutcome{}, m.fail(CodeSameTarget, "source and destination are one file")
 	}
-	release, err := m.lockBoth(src.path, dst.path)
+	release, err := m.lockPair(src.path, dst.path)
 	if err != nil {
 		return MoveOutcome{}, err
 	}
@@ -66,6 +66,21 @@ func (m *movingFile) aimed(from, to Target) (MoveOutcome, error) {
 		return MoveOutcome{}, err
 	}
 	return m.try(src, dst)
+}
+
+// lockPair takes the locks of two keys in sorted order, so that two moves in
+// opposite directions do not wait for each other.
+func (c *call) lockPair(a, b string) (release func(), err error) {
+	first, err := c.files.lock(c.ctx, min(a, b))
+	if err != nil {
+		return nil, err
+	}
+	second, err := c.files.lock(c.ctx, max(a, b))
+	if err != nil {
+		first()
+		return nil, err
+	}
+	return func() { second(); first() }, nil
 }
 
 // try is one attempt, with both locks held: type, guards, content, effects.
