@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/wattle-dev/wattle/fence"
 	"github.com/wattle-dev/wattle/internal/anchor"
 	"github.com/wattle-dev/wattle/provider"
@@ -300,6 +302,42 @@ func TestDeletePathIdentity(t *testing.T) {
 		}
 		p.only()
 	})
+}
+
+// Nothing is deleted across a mount, and a mount point not at all.
+func TestDeleteAcrossMounts(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("SKIP: needs root to mount")
+	}
+	h := newHeap(t)
+	p := newPlace(t, "", provider.Config{Trash: h})
+	must(t, os.MkdirAll(p.W+"/d/e/mnt", 0o755))
+	p.put("d/f", "x")
+	p.put("file", "x")
+	must(t, os.WriteFile(p.O+"/kept", []byte("kept"), 0o644))
+	for from, to := range map[string]string{p.O: p.W + "/d/e/mnt", p.O + "/kept": p.W + "/file"} {
+		if err := unix.Mount(from, to, "", unix.MS_BIND, ""); err != nil {
+			t.Skipf("SKIP: cannot mount: %v", err)
+		}
+		t.Cleanup(func() { unix.Unmount(to, unix.MNT_DETACH) })
+	}
+	full, err := fence.New(fence.Policy{Mode: fence.FullAccess, Workspace: p.W})
+	must(t, err)
+	for _, f := range []*fence.Fence{p.f, full} {
+		for _, path := range []string{"d/e/mnt", "d/e", "d", "file"} {
+			for _, permanent := range []bool{true, false} {
+				_, err := p.l.DeletePath(t.Context(), f, path, provider.DeletePathOptions{Permanent: permanent, Recursive: true})
+				code(t, err, provider.Code(record.CodeRejected))
+				var e *provider.Error
+				if !errors.As(err, &e) || e.Reason != record.ReasonProtected {
+					t.Errorf("%s: %+v", path, e)
+				}
+			}
+		}
+	}
+	if b, _ := os.ReadFile(p.W + "/d/e/mnt/kept"); string(b) != "kept" || p.get("d/f") != "x" {
+		t.Errorf("%q, %q", b, p.get("d/f"))
+	}
 }
 
 func TestNeverDeleted(t *testing.T) {
