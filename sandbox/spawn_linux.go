@@ -210,14 +210,30 @@ func (l *launch) exec(out *launched) error {
 func (l *launch) filter(out *launched) error {
 	o := fence.SeccompOptions{Notify: l.supervise, NoNetwork: l.noNetwork}
 	if l.supervise {
-		fd, err := notify.Install(fence.CompileSeccomp(o))
+		install := notify.Install
+		strict := l.fence.Policy().Protect == fence.ProtectStrict && l.rulesetFD >= 0
+		if strict {
+			install = notify.InstallKillable
+		}
+		fd, err := install(fence.CompileSeccomp(o))
+		if strict && errors.Is(err, unix.EINVAL) {
+			// Before Linux 5.19. Without it a call could be made twice.
+			strict = false
+			fd, err = notify.Install(fence.CompileSeccomp(o))
+		}
 		if err == nil {
 			s, err := newSupervisor(l.fence, fd, l.denials)
 			if err != nil {
 				unix.Close(fd)
 				return err
 			}
+			if strict {
+				s.perform = &performer{all: l.fence.Protects()}
+			}
 			go s.serve()
+			if err := <-s.ready; err != nil {
+				return err
+			}
 			out.supervisor, out.seccomp = s, true
 			return nil
 		}
