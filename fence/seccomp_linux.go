@@ -29,6 +29,10 @@ type SeccompOptions struct {
 	// NoMetadata refuses changes of mode, owner, times and attributes where
 	// there is no supervisor to tell them apart: in read-only.
 	NoMetadata bool
+	// NoLandlock answers as a kernel without Landlock would. The supervisor
+	// makes the calls of the tree itself then, and a fence that a program of it
+	// put on itself would not hold that one: it must know that it has none.
+	NoLandlock bool
 }
 
 // CompileSeccomp makes the classic BPF program of the fence:
@@ -57,6 +61,10 @@ func CompileSeccomp(o SeccompOptions) []unix.SockFilter {
 	b.retIf(unix.SYS_CHROOT, errnoRet(unix.EPERM))
 	for _, nr := range callsUnknown {
 		b.retIf(nr, errnoRet(unix.ENOSYS))
+	}
+	if o.NoLandlock {
+		b.retIf(unix.SYS_LANDLOCK_CREATE_RULESET, errnoRet(unix.EOPNOTSUPP))
+		b.retIf(unix.SYS_LANDLOCK_RESTRICT_SELF, errnoRet(unix.EOPNOTSUPP))
 	}
 	if o.NoNetwork {
 		b.onCall(unix.SYS_SOCKET, func() {

@@ -68,7 +68,8 @@ func readCorpus(t *testing.T) []entry {
 func (e entry) lacks() string {
 	for _, n := range e.needs {
 		switch {
-		case n == "root" && os.Getuid() != 0, n == "user" && os.Getuid() == 0, n == "mount" && !mounted:
+		case n == "root" && os.Getuid() != 0, n == "user" && os.Getuid() == 0, n == "mount" && !mounted,
+			n == "strict" && !strictly(), n == "checked" && strictly():
 			return n
 		}
 		if prog, ok := strings.CutPrefix(n, "has:"); ok {

@@ -112,6 +112,8 @@ func protect() fence.Protect {
 	return fence.ProtectChecked
 }
 
+func strictly() bool { return protect() == fence.ProtectStrict }
+
 // policy is the lab's policy in a mode, changed by edits.
 func (l *lab) policy(mode fence.Mode, edits ...func(*fence.Policy)) fence.Policy {
 	p := fence.Policy{

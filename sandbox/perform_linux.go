@@ -45,6 +45,53 @@ type performer struct {
 	// waiting are opens of FIFOs that wait for a reader; bounded by maxWaiting.
 	waiting []waiter
 	tried   time.Time // when they were tried last
+	// roots are the writable roots as they were when the command started.
+	roots []rootID
+}
+
+// rootID is which directory, or file, a writable root was.
+type rootID struct {
+	path     string
+	dev, ino uint64
+}
+
+// pinRoots notes what the writable roots are.
+func (p *performer) pinRoots(f *fence.Fence) {
+	for _, r := range f.WritableRoots() {
+		var st unix.Stat_t
+		if unix.Lstat(r, &st) == nil {
+			p.roots = append(p.roots, rootID{r, uint64(st.Dev), st.Ino})
+		} else {
+			p.roots = append(p.roots, rootID{path: r})
+		}
+	}
+}
+
+// current tells whether a path lies in a root that is still what it was, as
+// Landlock's rules would have it, which are bound to the directory; or in none.
+func (p *performer) current(path string) bool {
+	covered := false
+	for i := range p.roots {
+		r := &p.roots[i]
+		if !fence.PathCovers(r.path, path) {
+			continue
+		}
+		covered = true
+		var st unix.Stat_t
+		if r.ino != 0 && unix.Lstat(r.path, &st) == nil && uint64(st.Dev) == r.dev && st.Ino == r.ino {
+			return true
+		}
+	}
+	return !covered
+}
+
+// ask is check for a call that is about to be performed.
+func (s *supervisor) ask(p place, requested string, access fence.Access) verdict {
+	v := s.check(p, requested, access)
+	if v.errno == 0 && !s.perform.current(p.path) {
+		return refuse(unix.EACCES) // the user put another directory in its place
+	}
+	return v
 }
 
 // moves orders the performed renames of all trees of this process. A rename is
@@ -60,7 +107,7 @@ var refuseUnshare = false
 
 // enter prepares the calling thread, which must be locked and must die with its
 // goroutine.
-func (p *performer) enter() error {
+func (p *performer) enter(f *fence.Fence) error {
 	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var none [2]unix.CapUserData
 	if err := unix.Capset(&hdr, &none[0]); err != nil {
@@ -72,6 +119,7 @@ func (p *performer) enter() error {
 		return fmt.Errorf("%w: the supervisor cannot read its own credentials", errNotStrict)
 	}
 	p.creds, p.umask = creds, umask
+	p.pinRoots(f)
 	return nil
 }
 

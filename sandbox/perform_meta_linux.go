@@ -38,7 +38,7 @@ func (s *supervisor) doTruncate(n *notify.Notif, c *fence.Call) verdict {
 		return refuse(unix.EACCES)
 	}
 	if !p.pathless() {
-		if v := s.check(p.place, path, fence.Write); v.errno != 0 {
+		if v := s.ask(p.place, path, fence.Write); v.errno != 0 {
 			return v
 		}
 	}
@@ -94,7 +94,7 @@ func (s *supervisor) doMetadata(n *notify.Notif, c *fence.Call) verdict {
 			return refuse(unix.EACCES)
 		}
 	default:
-		v := s.check(p.place, requested, fence.Metadata)
+		v := s.ask(p.place, requested, fence.Metadata)
 		if v.denial != nil && (v.denial.Rule != fence.RuleProtected || !fence.IsGitConfig(p.path) || !probesFileMode(n, c, p.mode)) {
 			return v
 		}

@@ -45,7 +45,7 @@ func (s *supervisor) doUnlink(n *notify.Notif, c *fence.Call) verdict {
 	case p.readOnly:
 		return refuse(unix.EROFS)
 	}
-	v := s.check(p.place, path, fence.Delete)
+	v := s.ask(p.place, path, fence.Delete)
 	if v.denial != nil && flags != 0 && !p.isDir() {
 		return refuse(unix.ENOTDIR)
 	}
@@ -87,7 +87,7 @@ func (s *supervisor) doCreate(n *notify.Notif, c *fence.Call) verdict {
 	case p.readOnly:
 		return refuse(unix.EROFS)
 	}
-	if v := s.check(p.place, path, access); v.errno != 0 {
+	if v := s.ask(p.place, path, access); v.errno != 0 {
 		return v
 	}
 	umask, errno := s.as(n)
@@ -167,13 +167,13 @@ func (s *supervisor) doRename(n *notify.Notif, c *fence.Call) verdict {
 	case from.mount != to.mount: // said before anybody is asked
 		return refuse(unix.EXDEV)
 	}
-	if v := s.check(from.place, oldPath, fence.Rename); v.errno != 0 {
+	if v := s.ask(from.place, oldPath, fence.Rename); v.errno != 0 {
 		return v
 	}
 	if v := s.replaceConfig(n, &from, &to, newPath, swap); v != nil {
 		return *v
 	}
-	if v := s.check(to.place, newPath, fence.Rename); v.errno != 0 {
+	if v := s.ask(to.place, newPath, fence.Rename); v.errno != 0 {
 		return v
 	}
 	if from.isDir() || swap && to.isDir() {
@@ -236,17 +236,17 @@ func (s *supervisor) doLink(n *notify.Notif, c *fence.Call) verdict {
 		return refuse(unix.ENOENT)
 	}
 	if from.gone() { // an unnamed file gets its first name
-		if v := s.check(to.place, newPath, fence.Create); v.errno != 0 {
+		if v := s.ask(to.place, newPath, fence.Create); v.errno != 0 {
 			return v
 		}
 	} else {
 		if from.mount != to.mount {
 			return refuse(unix.EXDEV)
 		}
-		if v := s.check(to.place, newPath, fence.Link); v.errno != 0 {
+		if v := s.ask(to.place, newPath, fence.Link); v.errno != 0 {
 			return v
 		}
-		v := s.check(from.place, oldPath, fence.Link)
+		v := s.ask(from.place, oldPath, fence.Link)
 		if v.denial != nil && v.denial.Rule != fence.RuleProtected && v.denial.Rule != fence.RuleHidden {
 			// A link from outside into a root is what the kernel refuses with
 			// EXDEV; package managers copy then. It is no denial.
@@ -307,7 +307,7 @@ func (s *supervisor) doBind(n *notify.Notif) (v verdict, ok bool) {
 		case p.readOnly:
 			return refuse(unix.EROFS), true
 		}
-		if v := s.check(p.place, a.path, fence.Bind); v.errno != 0 {
+		if v := s.ask(p.place, a.path, fence.Bind); v.errno != 0 {
 			return v, true
 		}
 		if a.path[0] != '/' {

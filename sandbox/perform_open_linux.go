@@ -121,7 +121,7 @@ func (s *supervisor) openNew(n *notify.Notif, o *opening, p *spot, exclusive boo
 	case p.readOnly:
 		return refuse(unix.EROFS), false
 	}
-	if v := s.check(p.place, o.path, fence.Create); v.errno != 0 {
+	if v := s.ask(p.place, o.path, fence.Create); v.errno != 0 {
 		return v, false
 	}
 	umask, errno := s.as(n)
@@ -181,7 +181,7 @@ func (s *supervisor) openThere(n *notify.Notif, o *opening, p *spot, exclusive b
 			return refuse(unix.EACCES) // not the caller's
 		}
 	case writes:
-		if v := s.check(p.place, o.path, fence.Write); v.errno != 0 {
+		if v := s.ask(p.place, o.path, fence.Write); v.errno != 0 {
 			return v
 		}
 		if p.proc {
@@ -190,7 +190,7 @@ func (s *supervisor) openThere(n *notify.Notif, o *opening, p *spot, exclusive b
 			return refuse(unix.EACCES)
 		}
 	default: // O_CREAT on what is there opens it for reading
-		if p.proc || s.check(p.place, o.path, fence.Read).errno != 0 {
+		if p.proc || s.ask(p.place, o.path, fence.Read).errno != 0 {
 			return refuse(unix.EACCES)
 		}
 	}
@@ -229,7 +229,7 @@ func (s *supervisor) openUnnamed(n *notify.Notif, o *opening, p *spot) verdict {
 	case p.gone():
 		return refuse(unix.ENOENT)
 	}
-	if v := s.check(p.child("#unnamed"), o.path, fence.Create); v.errno != 0 {
+	if v := s.ask(p.child("#unnamed"), o.path, fence.Create); v.errno != 0 {
 		return v
 	}
 	umask, errno := s.as(n)
@@ -268,7 +268,7 @@ func (s *supervisor) openHarmless(n *notify.Notif, o *opening, p *spot) verdict 
 			return refuse(unix.ELOOP)
 		case p.proc || p.pathless() || !p.isReg() && !p.isDir():
 			return refuse(unix.ENOSYS)
-		case s.check(p.place, o.path, fence.Read).errno != 0:
+		case s.ask(p.place, o.path, fence.Read).errno != 0:
 			return refuse(unix.EACCES)
 		}
 	}

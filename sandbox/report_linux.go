@@ -25,7 +25,7 @@ func report(k fence.Kernel, rs *fence.Ruleset, landlocked bool, out *launched, f
 		e.Skipped = append(e.Skipped, rs.Skipped...)
 		for _, g := range rs.Gaps {
 			switch {
-			case g.What == "truncate" && supervised:
+			case g.What == "truncate" && supervised, g.What == "refer" && out.supervisor.strictly() && out.supervisor.perform.all:
 			case g.What == "pathname-sockets" && supervised:
 				g.Why = "the supervisor checks connections by path, then lets them go on: a program that changes the address in its memory in between can win; datagrams sent to a socket by path are not seen"
 				e.NotGoverned = append(e.NotGoverned, g)
@@ -63,7 +63,8 @@ func report(k fence.Kernel, rs *fence.Ruleset, landlocked bool, out *launched, f
 	} else if strict {
 		e.Protect = fence.ProtectStrict
 		if out.supervisor.perform.all {
-			e.NotGoverned = append(e.NotGoverned, fence.Gap{What: "device-ioctl", Why: "devices that are opened for writing are opened by the supervisor (protect \"strict\"), and Landlock does not see what their controls are used for"})
+			e.NotGoverned = append(e.NotGoverned, fence.Gap{What: "device-ioctl", Why: "devices that are opened for writing are opened by the supervisor (protect \"strict\"), and Landlock does not see what their controls are used for"},
+				fence.Gap{What: "nested-landlock", Why: "programs that fence themselves by Landlock are told that there is none: the supervisor makes their calls (protect \"strict\") and their own rules would not hold it"})
 			if !canTakeSockets() {
 				e.NotGoverned = append(e.NotGoverned, fence.Gap{What: "socket-names", Why: "sockets of commands cannot be taken here (pidfd_getfd is refused): a program that changes an address in its memory can give a socket a protected name that does not exist"})
 			}

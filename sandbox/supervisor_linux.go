@@ -62,7 +62,7 @@ func (s *supervisor) serve() {
 	_ = unix.PthreadSigmask(unix.SIG_SETMASK, &all, nil)
 	if s.perform != nil {
 		defer s.perform.leave()
-		if err := s.perform.enter(); err != nil {
+		if err := s.perform.enter(s.fence); err != nil {
 			s.ready <- err
 			return
 		}
