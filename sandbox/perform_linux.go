@@ -46,7 +46,8 @@ type performer struct {
 	waiting []waiter
 	tried   time.Time // when they were tried last
 	// roots are the writable roots as they were when the command started.
-	roots []rootID
+	roots  []rootID
+	caller status
 }
 
 // rootID is which directory, or file, a writable root was.
@@ -151,11 +152,78 @@ func credentials(status []byte) (who [3]string, umask uint32, ok bool) {
 	return who, umask, found == 4
 }
 
+// status is an open /proc/TID/status. It belongs to that very thread: once the
+// thread is gone it reads nothing, although the number may be in use again.
+type status struct {
+	tid uint32
+	fd  int
+	buf [4096]byte
+}
+
+// of reads the status of a thread; the one before stays open, for calls of one
+// program come in rows.
+func (s *status) of(tid uint32) []byte {
+	for range 2 {
+		if s.fd > 0 && s.tid == tid {
+			if n, err := unix.Pread(s.fd, s.buf[:], 0); err == nil && n > 0 {
+				return s.buf[:n]
+			}
+		}
+		s.close()
+		fd, err := unix.Open("/proc/"+strconv.Itoa(int(tid))+"/status", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return nil
+		}
+		s.tid, s.fd = tid, fd
+	}
+	return nil
+}
+
+func (s *status) close() {
+	if s.fd > 0 {
+		unix.Close(s.fd)
+		s.fd = 0
+	}
+}
+
+// same tells whether a thread is who this one is, and its umask; it is
+// credentials without a copy.
+func (p *performer) same(tid uint32) (umask uint32, ok bool) {
+	b := p.caller.of(tid)
+	found := 0
+	for len(b) > 0 && found < 4 {
+		var line []byte
+		line, b, _ = bytes.Cut(b, []byte{'\n'})
+		key, val, _ := bytes.Cut(line, []byte{':'})
+		i := 0
+		switch string(key) {
+		case "Umask":
+			for _, c := range bytes.TrimSpace(val) {
+				umask = umask<<3 | uint32(c-'0')&7
+			}
+			found++
+			continue
+		case "Uid":
+		case "Gid":
+			i = 1
+		case "Groups":
+			i = 2
+		default:
+			continue
+		}
+		if string(val) != p.creds[i] {
+			return 0, false
+		}
+		found++
+	}
+	return umask, found == 4
+}
+
 // as takes on the caller's umask for what is about to be made. A caller that is
 // somebody else is refused: none can be, and nobody acts for one.
 func (s *supervisor) as(n *notify.Notif) (umask uint32, errno unix.Errno) {
-	who, umask, ok := credentials(procFile(int(n.PID), "status"))
-	if !ok || who != s.perform.creds {
+	umask, ok := s.perform.same(n.PID)
+	if !ok {
 		return 0, unix.EACCES
 	}
 	if s.perform.ownFS && s.perform.umask != umask {
@@ -330,6 +398,7 @@ func (p *performer) leave() {
 		return
 	}
 	p.pins.release()
+	p.caller.close()
 	for _, w := range p.waiting {
 		unix.Close(w.fifo)
 	}

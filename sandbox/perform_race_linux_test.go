@@ -26,7 +26,7 @@ var races = []struct {
 	{"exchange", 8000},    // names: files, links, FIFOs, devices by link, directories
 	{"descriptor", 8000},  // the number of a descriptor
 	{"address", 2000},     // the address of a socket
-	{"lock", 500},        // what is in the lock file of a configuration
+	{"lock", 500},         // what is in the lock file of a configuration
 	{"flags", 8000},       // the flags of an openat2
 	{"directories", 4000}, // directories by exchange, below which names are made
 }
@@ -107,6 +107,11 @@ func TestCheckedLosesTheRace(t *testing.T) {
 	f := l.fence(fence.WorkspaceWrite, func(p *fence.Policy) { p.Protect = fence.ProtectChecked })
 	for range 10 {
 		l.run(f, `"$TOOL" tool hammer memory "$W" "$O" 4000`)
+		for _, p := range []string{l.W + "/.git/config", l.W + "/.git/hooks", l.O + "/f"} {
+			if _, err := os.Lstat(p); err != nil {
+				return // removed, even
+			}
+		}
 		if state() != before {
 			return
 		}

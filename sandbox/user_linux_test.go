@@ -39,7 +39,7 @@ func TestAsUser(t *testing.T) {
 	c := exec.Command(setpriv, fmt.Sprintf("--reuid=%d", otherUser), fmt.Sprintf("--regid=%d", otherUser), "--clear-groups",
 		bin, "-test.v", "-test.timeout=5m", "-test.skip=TestAsUser", "-test.run="+userTests())
 	c.Dir = base
-	c.Env = []string{envInside + "=1", envBase + "=" + base, envSoak + "=" + os.Getenv(envSoak), "CI=" + os.Getenv("CI"),
+	c.Env = []string{envInside + "=1", envBase + "=" + base, envSoak + "=" + os.Getenv(envSoak), envProtect + "=" + os.Getenv(envProtect), "CI=" + os.Getenv("CI"),
 		"PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME=" + dir, "LANG=C"}
 	var all bytes.Buffer
 	pr, pw := io.Pipe()
