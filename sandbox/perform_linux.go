@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -48,6 +49,7 @@ type performer struct {
 	// roots are the writable roots as they were when the command started.
 	roots  []rootID
 	caller status
+	mounts mountTable
 }
 
 // rootID is which directory, or file, a writable root was.
@@ -89,8 +91,20 @@ func (p *performer) current(path string) bool {
 // ask is check for a call that is about to be performed.
 func (s *supervisor) ask(p place, requested string, access fence.Access) verdict {
 	v := s.check(p, requested, access)
-	if v.errno == 0 && !s.perform.current(p.path) {
+	if v.errno != 0 {
+		return v
+	}
+	switch {
+	case !s.perform.mounts.have(p.mount):
+		// Of another mount namespace, or of none: its path is not one of ours.
+		return refuse(unix.EACCES)
+	case !s.perform.current(p.path):
 		return refuse(unix.EACCES) // the user put another directory in its place
+	case strings.HasSuffix(p.path, " (deleted)"):
+		// A name like any other here; check takes it for what readlink appends.
+		if d := s.fence.CheckAs(p.path, requested, access); d != nil {
+			return verdict{errno: unix.EACCES, denial: d}
+		}
 	}
 	return v
 }
@@ -238,7 +252,7 @@ func (s *supervisor) as(n *notify.Notif) (umask uint32, errno unix.Errno) {
 // this thread a moment ago.
 func (s *supervisor) madeMode(dir int, name string, mode, umask uint32) {
 	want := mode & 0o7777 &^ umask
-	if s.perform.ownFS || want&s.perform.umask == 0 {
+	if s.perform.ownFS || want == mode&0o7777&^s.perform.umask {
 		return
 	}
 	fd, err := unix.Openat(dir, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
@@ -399,6 +413,7 @@ func (p *performer) leave() {
 	}
 	p.pins.release()
 	p.caller.close()
+	p.mounts.close()
 	for _, w := range p.waiting {
 		unix.Close(w.fifo)
 	}

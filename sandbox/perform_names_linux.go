@@ -40,6 +40,14 @@ func (s *supervisor) doUnlink(n *notify.Notif, c *fence.Call) verdict {
 	switch {
 	case errno != 0:
 		return refuse(errno)
+	case dots(path) != "" && flags == 0:
+		return refuse(unix.EISDIR)
+	case dots(path) == ".":
+		return refuse(unix.EINVAL)
+	case dots(path) == "..":
+		return refuse(unix.ENOTEMPTY)
+	case dots(path) == "/":
+		return refuse(unix.EBUSY)
 	case !p.exists:
 		return refuse(unix.ENOENT)
 	case p.readOnly:
@@ -101,7 +109,7 @@ func (s *supervisor) doCreate(n *notify.Notif, c *fence.Call) verdict {
 	case fence.CallSymlink:
 		return result(unix.Symlinkat(text, p.dir, p.name))
 	case fence.CallMkdir:
-		mode := s.newMode(uint32(n.Args[c.Path+1])&0o7777, umask)
+		mode := s.newMode(uint32(n.Args[c.Path+1])&0o1777, umask)
 		err := unix.Mkdirat(p.dir, p.name, mode)
 		if err == nil {
 			s.madeMode(p.dir, strings.TrimSuffix(p.name, "/"), mode, umask)
@@ -154,8 +162,10 @@ func (s *supervisor) doRename(n *notify.Notif, c *fence.Call) verdict {
 	to, newPath, errno := s.entryArg(n, c.Dir2, c.Path2)
 	swap := flags&exchange != 0
 	switch {
-	case errno != 0 && (from.exists || errno == unix.EFAULT):
+	case errno != 0:
 		return refuse(errno)
+	case dots(oldPath) != "", dots(newPath) != "" && flags&noReplace == 0:
+		return refuse(unix.EBUSY)
 	case !from.exists:
 		return refuse(unix.ENOENT)
 	case from.readOnly:

@@ -94,6 +94,13 @@ func (s *supervisor) doOpen(n *notify.Notif, c *fence.Call) verdict {
 func (s *supervisor) openOnce(n *notify.Notif, o *opening) (v verdict, again bool) {
 	exclusive := o.flags&(unix.O_CREAT|unix.O_EXCL) == unix.O_CREAT|unix.O_EXCL
 	follow := o.flags&unix.O_NOFOLLOW == 0 && !exclusive
+	if o.flags&(unix.O_CREAT|unix.O_PATH) == unix.O_CREAT && strings.HasSuffix(o.path, "/") && dots(o.path) == "" {
+		_, errno := s.perform.pins.entry(int(n.PID), o.dir, strings.TrimRight(o.path, "/"))
+		if errno == 0 {
+			errno = unix.EISDIR // whatever is there
+		}
+		return refuse(errno), false
+	}
 	p, errno := s.perform.pins.object(int(n.PID), o.dir, o.path, follow, o.resolve)
 	switch {
 	case errno == errUnsure:
@@ -116,8 +123,6 @@ func (s *supervisor) openNew(n *notify.Notif, o *opening, p *spot, exclusive boo
 	switch {
 	case o.flags&unix.O_CREAT == 0:
 		return refuse(unix.ENOENT), false
-	case strings.HasSuffix(p.name, "/"):
-		return refuse(unix.EISDIR), false
 	case p.readOnly:
 		return refuse(unix.EROFS), false
 	}

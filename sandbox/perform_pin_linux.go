@@ -278,6 +278,20 @@ func (p *pinner) entry(tid int, dirfd int32, path string) (spot, unix.Errno) {
 	return spot{place: pl, obj: fd, dir: d.obj, name: withSlash(name, path), proc: proc}, 0
 }
 
+// dots gives the last component of a path when it is not a name: ".", "..", or
+// "/" where there is none.
+func dots(path string) string {
+	switch _, name := splitLast(path); name {
+	case ".", "..":
+		return name
+	case "":
+		if path != "" {
+			return "/"
+		}
+	}
+	return ""
+}
+
 // descriptor pins an open file of a thread.
 func (p *pinner) descriptor(tid int, fd int32) (spot, unix.Errno) {
 	p.loc.tid = tid

@@ -214,12 +214,12 @@ func (l *launch) filter(out *launched) error {
 		strict := l.fence.Policy().Protect == fence.ProtectStrict && l.rulesetFD >= 0
 		if strict {
 			install = notify.InstallKillable
-			o.NoLandlock = l.fence.Protects()
+			o.Performed = l.fence.Protects()
 		}
 		fd, err := install(fence.CompileSeccomp(o))
 		if strict && errors.Is(err, unix.EINVAL) {
 			// Before Linux 5.19. Without it a call could be made twice.
-			strict, o.NoLandlock = false, false
+			strict, o.Performed = false, false
 			fd, err = notify.Install(fence.CompileSeccomp(o))
 		}
 		if err == nil {
