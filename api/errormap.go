@@ -11,6 +11,7 @@ import (
 	"github.com/wattle-dev/wattle/provider"
 	"github.com/wattle-dev/wattle/sandbox"
 	"github.com/wattle-dev/wattle/scratch"
+	"github.com/wattle-dev/wattle/trash/record"
 )
 
 // ErrorOf is the error as it travels (PROTOCOL section 1), found by type along
@@ -21,6 +22,8 @@ import (
 //     the denial as data;
 //   - an error of a room below keeps its stable code, and what it knows of
 //     path, errno and system call;
+//   - where it concerns a patch, its report goes along as `report`; where the
+//     trash is concerned, `outcome`, `reason` and, if known, `entry`;
 //   - a context that ended is CANCELLED;
 //   - anything else is INTERNAL_ERROR, and its text stays here: it may hold
 //     what a client must not see, and it belongs into the log.
@@ -36,16 +39,20 @@ func ErrorOf(err error) *Error {
 	}
 	var denial *fence.Denial
 	if errors.As(err, &denial) {
-		return deniedError(denial, err)
+		return deniedError(denial, err).with(reportOf(err))
 	}
 	var fs *provider.Error
+	var tr *record.Error
 	var box *sandbox.Error
 	var sc *scratch.Error
 	var pol *fence.PolicyError
 	var doc *policies.Error
 	switch {
 	case errors.As(err, &fs):
-		return NewError(string(fs.Code), err.Error(), "op", fs.Op, "path", fs.Path, "errno", fs.Errno, "syscall", fs.Syscall)
+		return NewError(string(fs.Code), err.Error(), "op", fs.Op, "path", fs.Path, "errno", fs.Errno, "syscall", fs.Syscall).
+			with(trashOf(err)).with(reportOf(err))
+	case errors.As(err, &tr):
+		return NewError(tr.Code, err.Error(), "op", tr.Op, "path", tr.Path, "errno", tr.Errno, "syscall", tr.Syscall).with(trashOf(err))
 	case errors.As(err, &box):
 		return NewError(box.Code, err.Error(), "op", box.Op)
 	case errors.As(err, &sc):
@@ -58,6 +65,46 @@ func ErrorOf(err error) *Error {
 		return NewError(CodeCancelled, "the call was cancelled")
 	}
 	return NewError(CodeInternal, "internal error")
+}
+
+// with adds members to the data of an error that was just made.
+func (e *Error) with(members []byte) *Error {
+	if len(members) > 0 {
+		e.Data = append(append(e.Data[:len(e.Data)-1:len(e.Data)-1], members...), '}')
+	}
+	return e
+}
+
+// reportOf is the report on a patch that failed after parsing, as members.
+func reportOf(err error) []byte {
+	var p *provider.PatchError
+	if !errors.As(err, &p) {
+		return nil
+	}
+	return members("report", p.Report)
+}
+
+// trashOf is what became of a delete that failed, as members.
+func trashOf(err error) []byte {
+	var outcome record.Outcome
+	var reason record.Reason
+	var fs *provider.Error
+	if errors.As(err, &fs) {
+		outcome, reason = fs.Outcome, fs.Reason
+	}
+	var entry *record.Entry
+	var tr *record.Error
+	if errors.As(err, &tr) {
+		if outcome == "" {
+			outcome, reason = tr.Outcome, tr.Reason
+		}
+		entry = tr.Entry
+	}
+	out := members("outcome", string(outcome), "reason", string(reason))
+	if entry != nil {
+		out = append(out, members("entry", entry)...)
+	}
+	return out
 }
 
 // deniedError carries the whole denial; the message is that of the outermost
