@@ -121,9 +121,14 @@ type PatchReport struct {
 
 // Patcher are the patches of the contract.
 type Patcher interface {
-	// PatchText applies hunks to one text file, all or none. A hunk that does
-	// not fit is FS_PATCH_MISMATCH and names the line of the patch and the
-	// stage; absent or stale is FS_STALE_VERSION. Section 4.4, facts/patch.md.
+	// PatchText applies hunks to one text file, all or none, and leaves every
+	// byte outside of the changed lines alone. A hunk that does not fit is
+	// FS_PATCH_MISMATCH; the message names the line of the patch and the stage,
+	// and the cause is a *[patch.Failure]. Hunks that contradict themselves
+	// (see [patch.Check]) are FS_PATCH_MISMATCH too. Absent or stale is
+	// FS_STALE_VERSION; a NUL anywhere or text that is not UTF-8 is
+	// FS_NOT_TEXT; above the limit of edits, before or after, and matching that
+	// takes too long is FS_TOO_LARGE. Section 4.4, facts/patch.md.
 	//
 	// Concurrency: as WriteText; matching happens inside the lock.
 	PatchText(ctx context.Context, f *fence.Fence, t Target, hunks []patch.Hunk, o PatchOptions) (PatchOutcome, error)

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/wattle-dev/wattle/fence"
-	"github.com/wattle-dev/wattle/provider/patch"
 )
 
 // Scaffold of branch b: whoever builds a method removes it here. The file must
@@ -26,9 +25,6 @@ func (l *Local) ReadLines(ctx context.Context, f *fence.Fence, t Target, w LineW
 }
 func (l *Local) ProcessPathFromHostPath(host string) (string, bool) { return "", false }
 
-func (l *Local) PatchText(ctx context.Context, f *fence.Fence, t Target, hunks []patch.Hunk, o PatchOptions) (PatchOutcome, error) {
-	return PatchOutcome{}, unbuilt("patchText")
-}
 func (l *Local) ApplyPatch(ctx context.Context, f *fence.Fence, text string, o ApplyOptions) (PatchReport, error) {
 	return PatchReport{}, unbuilt("applyPatch")
 }

@@ -21,6 +21,7 @@ func Run(t *testing.T, mk Make) {
 	t.Run("writeText", func(t *testing.T) { testWriteText(t, mk) })
 	t.Run("writeOutcome", func(t *testing.T) { testWriteOutcome(t, mk) })
 	t.Run("editText", func(t *testing.T) { testEditText(t, mk) })
+	t.Run("patchText", func(t *testing.T) { testPatchText(t, mk) })
 	t.Run("fence", func(t *testing.T) { testFence(t, mk) })
 	t.Run("version", func(t *testing.T) { testVersion(t, mk) })
 	t.Run("together", func(t *testing.T) { testTogether(t, mk) })

@@ -1,0 +1,126 @@
+package provider
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/wattle-dev/wattle/fence"
+	"github.com/wattle-dev/wattle/internal/anchor"
+)
+
+// rewriting gives one text file, which must be there, a new text that is made
+// of its old one: what editText and patchText have in common.
+type rewriting struct {
+	*call
+	o EditOptions
+	// change makes the new text, of at most limit bytes. Neither text has a
+	// byte-order mark; the old one is UTF-8 without NUL. It runs with the lock
+	// of the file held, and again when the file changed meanwhile. Its errors
+	// are those of the call.
+	change func(text string, limit int64) (string, error)
+}
+
+// run is the whole operation.
+func (r *rewriting) run(t Target) (EditOutcome, error) {
+	var out EditOutcome
+	err := r.mutate(t, func(a aim) (err error) {
+		out, err = r.try(a)
+		return err
+	})
+	if err != nil {
+		return EditOutcome{}, err
+	}
+	return out, nil
+}
+
+func (r *rewriting) try(a aim) (EditOutcome, error) {
+	switch {
+	case a.name == "":
+		return EditOutcome{}, r.notRegular()
+	case a.link, len(a.missing) > 0:
+		return EditOutcome{}, r.stale(saysGone)
+	}
+	dir, err := r.openAim(a.dir)
+	if err != nil {
+		return EditOutcome{}, err
+	}
+	defer dir.Close()
+	p, err := r.pin(dir, a.name)
+	if absent(err) {
+		return EditOutcome{}, r.stale(saysGone)
+	}
+	if err != nil {
+		return EditOutcome{}, err
+	}
+	defer p.Close()
+	switch {
+	case p.Info.IsSymlink() && r.fence.Mode() != fence.FullAccess:
+		return EditOutcome{}, errMoved{err: errBecameLink}
+	case p.Info.IsSymlink():
+		return EditOutcome{}, r.stale("a symbolic link stands in its place")
+	case !p.Info.IsRegular():
+		return EditOutcome{}, r.notRegular()
+	}
+	return r.rewrite(dir, a, p)
+}
+
+func (r *rewriting) rewrite(dir *anchor.Dir, a aim, p *pin) (EditOutcome, error) {
+	how, sum := fresh, digest{}
+	if g := r.o.Expected; g != nil {
+		how, sum = r.judge(g.Version, stampOf(r.clock, p.Info))
+	}
+	if how == stale {
+		return EditOutcome{}, r.stale(saysChanged)
+	}
+	if p.Info.Size > r.editMax {
+		return EditOutcome{}, r.tooLarge(r.editMax)
+	}
+	if err := r.writable(p, r.o.OverrideReadOnly); err != nil {
+		return EditOutcome{}, err
+	}
+	r.at("judged")
+	read, err := r.read(p, reading{keep: r.editMax})
+	switch {
+	case err != nil:
+		return EditOutcome{}, moved(err)
+	case how == byHash && read.sum != sum:
+		return EditOutcome{}, r.stale(saysChanged)
+	case read.over:
+		return EditOutcome{}, r.tooLarge(r.editMax)
+	case !read.stable:
+		return EditOutcome{}, errMoved{err: errChanged, code: CodeStaleVersion}
+	}
+	mark, text, err := r.wholeText(read.text)
+	if err != nil {
+		return EditOutcome{}, err
+	}
+	result, err := r.change(text, r.editMax-int64(len(mark)))
+	if err != nil {
+		return EditOutcome{}, err
+	}
+	want := expected{p: p, info: p.Info, sum: read.sum, hashed: true, strict: true}
+	done, err := r.replace(dir, a, want, nil, mark, result)
+	if err != nil {
+		return EditOutcome{}, err
+	}
+	return EditOutcome{
+		Version: done.version, Before: toLF(text), After: toLF(result),
+		LinksBroken: done.links, MetadataLost: done.lost,
+	}, nil
+}
+
+// wholeText is the text of a file that is to be changed: all of it is UTF-8 and
+// has no NUL. mark is its byte-order mark or empty.
+func (c *call) wholeText(raw string) (mark, text string, err error) {
+	if i := strings.IndexByte(raw, 0); i >= 0 {
+		return "", "", c.fail(CodeNotText, fmt.Sprintf("binary: a NUL byte at offset %d", i))
+	}
+	if err := c.utf8(raw); err != nil {
+		return "", "", err
+	}
+	text, had := cutBOM(raw)
+	if had {
+		mark = bom
+	}
+	return mark, text, nil
+}
