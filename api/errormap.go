@@ -9,6 +9,7 @@ import (
 	"github.com/wattle-dev/wattle/fence"
 	"github.com/wattle-dev/wattle/policies"
 	"github.com/wattle-dev/wattle/provider"
+	"github.com/wattle-dev/wattle/provider/patch"
 	"github.com/wattle-dev/wattle/sandbox"
 	"github.com/wattle-dev/wattle/scratch"
 	"github.com/wattle-dev/wattle/trash/record"
@@ -22,8 +23,9 @@ import (
 //     the denial as data;
 //   - an error of a room below keeps its stable code, and what it knows of
 //     path, errno and system call;
-//   - where it concerns a patch, its report goes along as `report`; where the
-//     trash is concerned, `outcome`, `reason` and, if known, `entry`;
+//   - where it concerns a patch, the hunk that did not fit goes along as `hunk`
+//     and the report as `report`; of a delete `outcome`, `reason` and, if known,
+//     `entry`;
 //   - a context that ended is CANCELLED;
 //   - anything else is INTERNAL_ERROR, and its text stays here: it may hold
 //     what a client must not see, and it belongs into the log.
@@ -39,7 +41,7 @@ func ErrorOf(err error) *Error {
 	}
 	var denial *fence.Denial
 	if errors.As(err, &denial) {
-		return deniedError(denial, err).with(reportOf(err))
+		return deniedError(denial, err).with(trashOf(err)).with(patchOf(err))
 	}
 	var fs *provider.Error
 	var tr *record.Error
@@ -50,7 +52,7 @@ func ErrorOf(err error) *Error {
 	switch {
 	case errors.As(err, &fs):
 		return NewError(string(fs.Code), err.Error(), "op", fs.Op, "path", fs.Path, "errno", fs.Errno, "syscall", fs.Syscall).
-			with(trashOf(err)).with(reportOf(err))
+			with(trashOf(err)).with(patchOf(err))
 	case errors.As(err, &tr):
 		return NewError(tr.Code, err.Error(), "op", tr.Op, "path", tr.Path, "errno", tr.Errno, "syscall", tr.Syscall).with(trashOf(err))
 	case errors.As(err, &box):
@@ -75,13 +77,18 @@ func (e *Error) with(members []byte) *Error {
 	return e
 }
 
-// reportOf is the report on a patch that failed after parsing, as members.
-func reportOf(err error) []byte {
-	var p *provider.PatchError
-	if !errors.As(err, &p) {
-		return nil
+// patchOf is what is known of a patch that failed, as members.
+func patchOf(err error) []byte {
+	var out []byte
+	var hunk *patch.Failure
+	if errors.As(err, &hunk) {
+		out = members("hunk", hunk)
 	}
-	return members("report", p.Report)
+	var p *provider.PatchError
+	if errors.As(err, &p) {
+		out = append(out, members("report", p.Report)...)
+	}
+	return out
 }
 
 // trashOf is what became of a delete that failed, as members.

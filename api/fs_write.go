@@ -2,7 +2,6 @@ package api
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/wattle-dev/wattle/provider"
 	"github.com/wattle-dev/wattle/provider/patch"
@@ -48,46 +47,24 @@ type FSPatchTextParams struct {
 	SandboxPolicy *SandboxPolicy `json:"sandboxPolicy,omitzero"`
 }
 
-// Validate checks the name, the guard and the form of the hunks.
+// Validate checks the name, the guard and that the hunks are whole.
 func (p *FSPatchTextParams) Validate() error {
 	return first(checkHunks(p.Hunks, "/hunks"), checkGuard(p.Expected, "/expected"),
 		p.SandboxPolicy.validate("/sandboxPolicy"), p.FileRef.Validate())
 }
 
-// checkHunks wants lines that are lines, and as many kinds as there are lines.
+// checkHunks wants both lists. What contradicts itself within them is for the
+// provider to refuse: it has a code for that (FS_PATCH_MISMATCH).
 func checkHunks(hunks []patch.Hunk, at string) error {
 	for i := range hunks {
 		h, at := &hunks[i], fmt.Sprintf("%s/%d", at, i)
-		if h.LineNumber < 0 {
-			return InvalidParams(at+"/lineNumber", "a negative number")
-		}
-		if h.Context != nil && strings.Contains(*h.Context, "\n") {
-			return InvalidParams(at+"/context", "a line has no line break")
-		}
-		if err := first(checkLines(h.OldLines, at+"/oldLines"), checkLines(h.NewLines, at+"/newLines")); err != nil {
-			return err
-		}
-		if h.Kinds == "" {
-			continue
-		}
-		context, removed, added := strings.Count(h.Kinds, string(patch.Context)), strings.Count(h.Kinds, string(patch.Removed)), strings.Count(h.Kinds, string(patch.Added))
 		switch {
-		case context+removed+added != len(h.Kinds):
-			return InvalidParams(at+"/kinds", "a kind is a blank, - or +")
-		case context+removed != len(h.OldLines), context+added != len(h.NewLines):
-			return InvalidParams(at+"/kinds", "the kinds do not go with the lines")
-		}
-	}
-	return nil
-}
-
-func checkLines(lines []string, at string) error {
-	if lines == nil {
-		return InvalidParams(at, "the member is missing")
-	}
-	for i, l := range lines {
-		if strings.Contains(l, "\n") {
-			return InvalidParams(fmt.Sprintf("%s/%d", at, i), "a line has no line break")
+		case h.LineNumber < 0:
+			return InvalidParams(at+"/lineNumber", "a negative number")
+		case h.OldLines == nil:
+			return InvalidParams(at+"/oldLines", "the member is missing")
+		case h.NewLines == nil:
+			return InvalidParams(at+"/newLines", "the member is missing")
 		}
 	}
 	return nil

@@ -21,6 +21,8 @@ var mute = []string{
 	"writeText/bytes_as_they_are", // content that is none
 }
 
+const strangeNames = "watch/entries/strange_names"
+
 // The whole contract holds behind the socket too.
 func TestContractOverTheSocket(t *testing.T) {
 	// In memory where there is such a directory: the many small writes cost
@@ -36,7 +38,13 @@ func TestContractOverTheSocket(t *testing.T) {
 		defer mu.Unlock()
 		silent = append(silent, strings.TrimPrefix(test, t.Name()+"/"))
 	}
-	providertest.Run(t, func(t *testing.T) provider.Provider { return newRemote(t, h, note) })
+	providertest.Run(t, func(t *testing.T) provider.Provider {
+		if strings.HasSuffix(t.Name(), strangeNames) {
+			note(t.Name())
+			t.Skip("SKIP: a name that is no UTF-8 cannot travel")
+		}
+		return newRemote(t, h, note)
+	})
 	slices.Sort(silent)
 	want := mute
 	silent = slices.Compact(silent)

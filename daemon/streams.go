@@ -78,9 +78,8 @@ func (s *Server) streamText(ctx context.Context, r *api.Request, p *api.FSStream
 	return out, nil
 }
 
-// open opens the file and reads the first piece, so that what is wrong with
-// the file's beginning is the answer to the call. Until then the call's own end
-// ends it.
+// open opens the file and reads the first piece, with which the byte-order mark
+// is known. Until then the call's own end ends it.
 func (st *stream) open(ctx context.Context, ref *api.FileRef) error {
 	held := context.AfterFunc(ctx, st.cancel)
 	text, err := st.session.StreamText(st.ctx, ref)
@@ -89,15 +88,9 @@ func (st *stream) open(ctx context.Context, ref *api.FileRef) error {
 		return err
 	}
 	st.piece, st.err = text.Next()
-	if st.err != nil && !errors.Is(st.err, io.EOF) {
-		err = st.err
-	}
-	if !held() && err == nil {
-		err = &provider.Error{Code: provider.CodeAborted, Op: "streamText", Path: ref.Path, Cause: context.Cause(ctx)}
-	}
-	if err != nil {
+	if !held() {
 		_ = text.Close()
-		return err
+		return &provider.Error{Code: provider.CodeAborted, Op: "streamText", Path: ref.Path, Cause: context.Cause(ctx)}
 	}
 	st.text = text
 	return nil

@@ -3,12 +3,15 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
+	"syscall"
 
 	"github.com/go-json-experiment/json"
 
 	"github.com/wattle-dev/wattle/api"
 	"github.com/wattle-dev/wattle/provider"
+	"github.com/wattle-dev/wattle/provider/patch"
 	"github.com/wattle-dev/wattle/trash/record"
 )
 
@@ -21,6 +24,7 @@ type failure struct {
 	Outcome record.Outcome        `json:"outcome"`
 	Reason  record.Reason         `json:"reason"`
 	Entry   *record.Entry         `json:"entry"`
+	Hunk    *patch.Failure        `json:"hunk"`
 	Report  *provider.PatchReport `json:"report"`
 	Member  string                `json:"member"` // with INVALID_PARAMS
 }
@@ -43,7 +47,7 @@ func fileError(ctx context.Context, op, shown string, err error) error {
 	var data failure
 	_ = json.Unmarshal(e.Data, &data) // what cannot be read is not known
 	if !strings.HasPrefix(code, "FS_") && !strings.HasPrefix(code, "TRASH_") {
-		return &provider.Error{Code: malformed(code, data.Member), Op: op, Path: shown, Cause: e}
+		return refused(op, shown, e, data.Member)
 	}
 	out := &provider.Error{Code: provider.Code(code), Op: op, Path: shown, Errno: data.Errno, Syscall: data.Syscall,
 		Outcome: data.Outcome, Reason: data.Reason}
@@ -54,21 +58,19 @@ func fileError(ctx context.Context, op, shown string, err error) error {
 	if data.Path != "" && denial == nil { // a denial's path is canonical
 		out.Path = data.Path
 	}
-	text := withoutPrefix(e.Message, out)
-	switch {
+	out.Detail = withoutPrefix(e.Message, out)
+	switch errno := errnoOf(data.Errno); {
 	case denial != nil:
-		out.Cause = denial
+		out.Detail, out.Cause = "", denial
 	case out.Code == provider.CodeAborted:
-		out.Cause = context.Canceled
+		out.Detail, out.Cause = "", context.Canceled
 		if ctx.Err() != nil {
 			out.Cause = context.Cause(ctx)
 		}
-	default:
-		out.Detail = text
-		if errno := errnoOf(data.Errno); errno != nil {
-			out.Detail = strings.TrimSuffix(strings.TrimSuffix(text, errno.Error()), ": ")
-			out.Cause = errno
-		}
+	case errno != nil:
+		because(out, errno)
+	case data.Hunk != nil:
+		because(out, data.Hunk)
 	}
 	if data.Entry != nil {
 		out.Cause = &record.Error{Code: code, Outcome: data.Outcome, Reason: data.Reason, Op: out.Op, Path: out.Path,
@@ -77,25 +79,39 @@ func fileError(ctx context.Context, op, shown string, err error) error {
 	if data.Report != nil {
 		cause := out.Cause
 		if cause == nil {
-			cause = &provider.Error{Code: out.Code, Op: out.Op, Path: out.Path, Detail: out.Detail}
-			out.Detail = ""
+			cause, out.Detail = errors.New(out.Detail), ""
 		}
 		out.Cause = &provider.PatchError{Report: *data.Report, Cause: cause}
 	}
 	return out
 }
 
-// malformed is what a provider says of a value that no provider has made; the
-// daemon refuses some of those as parameters.
-func malformed(code, member string) provider.Code {
-	switch {
-	case code != api.CodeInvalidParams:
-	case strings.HasSuffix(member, "/targetKey"):
-		return provider.CodeNotFound
-	case strings.HasPrefix(member, "/expected") && strings.HasSuffix(member, "/version"):
-		return provider.CodeStaleVersion
+// because gives an error its cause, whose words are at the end of its detail.
+func because(e *provider.Error, cause error) {
+	e.Cause = cause
+	e.Detail = strings.TrimSuffix(strings.TrimSuffix(e.Detail, cause.Error()), ": ")
+}
+
+// refused is an error that is not of the file system: of the session, or of
+// parameters. A provider would have refused most of those itself (EINVAL), and
+// has codes for names that nobody has made.
+func refused(op, shown string, e *api.Error, member string) error {
+	out := &provider.Error{Code: provider.CodeIOError, Op: op, Path: shown, Cause: e}
+	if e.Stable() != api.CodeInvalidParams {
+		return out
 	}
-	return provider.CodeIOError
+	switch {
+	case strings.HasSuffix(member, "/targetKey"):
+		out.Code = provider.CodeNotFound
+	case strings.HasPrefix(member, "/expected") && strings.HasSuffix(member, "/version"):
+		out.Code = provider.CodeStaleVersion
+	default:
+		out.Errno, out.Cause = "EINVAL", fmt.Errorf("%w (%w)", e, syscall.EINVAL)
+	}
+	if op == "deleteFile" || op == "deletePath" {
+		out.Outcome, out.Reason = record.Rejected, record.ReasonInvalidPath
+	}
+	return out
 }
 
 // withoutPrefix is the part of a message behind operation and path, which the

@@ -31,6 +31,7 @@ type textStream struct {
 	seq     int64 // of the last chunk that came
 	taken   int   // chunks since the daemon was last asked for more
 	end     error // io.EOF, or why it is over; nil while it goes on
+	told    bool  // Next has given end
 	closed  bool
 }
 
@@ -138,7 +139,7 @@ func (s *textStream) Next() (string, error) {
 		}
 		s.mu.Lock()
 		switch {
-		case s.closed:
+		case s.closed && !s.told:
 			s.mu.Unlock()
 			return "", &provider.Error{Code: provider.CodeIOError, Op: "streamText", Path: s.shown, Detail: "the stream is closed"}
 		case len(s.chunks) > 0:
@@ -154,9 +155,11 @@ func (s *textStream) Next() (string, error) {
 			}
 			return text, nil
 		case s.end == io.EOF:
+			s.told = true
 			s.mu.Unlock()
 			return "", io.EOF
 		case s.end != nil:
+			s.told = true
 			s.mu.Unlock()
 			return "", fileError(s.ctx, "streamText", s.shown, s.end)
 		}

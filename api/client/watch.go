@@ -35,6 +35,7 @@ type watches struct {
 type watch struct {
 	f         *Files
 	id, blind string
+	shown     string // displayPath of what is watched
 	changed   func(provider.Change)
 	unctx     func() bool
 	wake      chan struct{} // capacity 1
@@ -61,7 +62,7 @@ func (f *Files) Watch(ctx context.Context, t provider.Target, changed func(provi
 		return nil, fileError(ctx, "watch", t.DisplayPath, err)
 	}
 	r, err := file(ctx, f, api.FSWatch, t.DisplayPath, f.at(t))
-	w := &watch{f: f, id: r.WatchID, blind: r.Blind, changed: changed, wake: make(chan struct{}, 1), gone: make(chan struct{})}
+	w := &watch{f: f, id: r.WatchID, blind: r.Blind, shown: t.DisplayPath, changed: changed, wake: make(chan struct{}, 1), gone: make(chan struct{})}
 	started := c.started(w, err)
 	if err != nil {
 		c.unlisten()
@@ -225,10 +226,13 @@ func (w *watch) take() (provider.Change, bool) {
 		return provider.Change{}, false
 	case w.overflow:
 		w.overflow = false
-		return provider.Change{Kind: provider.Overflowed}, true
+		return provider.Change{Kind: provider.Overflowed, Path: w.shown}, true
 	case len(w.pending) > 0:
 		ch := w.pending[0]
 		w.pending = w.pending[1:]
+		if ch.Kind == provider.WatchFailed {
+			ch.Path = w.shown
+		}
 		return ch, true
 	}
 	return provider.Change{}, false
@@ -251,7 +255,7 @@ func (w *watch) run() {
 			closed := w.closed
 			w.mu.Unlock()
 			if err := w.f.c.Err(); !closed && !errors.Is(err, api.ErrClosed) {
-				w.changed(provider.Change{Kind: provider.WatchFailed, Err: fileError(context.Background(), "watch", "", err)})
+				w.changed(provider.Change{Kind: provider.WatchFailed, Path: w.shown, Err: fileError(context.Background(), "watch", w.shown, err)})
 			}
 			return
 		}
