@@ -18,6 +18,7 @@ var mute = []string{
 	"editText/full/new_text_that_is_none", // the client says FS_NOT_TEXT itself
 	"editText/ws/new_text_that_is_none",
 	"pure",                        // a key that is no UTF-8
+	strangeNames,                  // as is a name in a change
 	"writeText/bytes_as_they_are", // content that is none
 }
 

@@ -61,7 +61,9 @@ func fileError(ctx context.Context, op, shown string, err error) error {
 	out.Detail = withoutPrefix(e.Message, out)
 	switch errno := errnoOf(data.Errno); {
 	case denial != nil:
-		out.Detail, out.Cause = "", denial
+		// What the error says of the denial itself, it says again.
+		because(out, &provider.Error{Cause: denial})
+		out.Cause = denial
 	case out.Code == provider.CodeAborted:
 		out.Detail, out.Cause = "", context.Canceled
 		if ctx.Err() != nil {
@@ -89,7 +91,8 @@ func fileError(ctx context.Context, op, shown string, err error) error {
 // because gives an error its cause, whose words are at the end of its detail.
 func because(e *provider.Error, cause error) {
 	e.Cause = cause
-	e.Detail = strings.TrimSuffix(strings.TrimSuffix(e.Detail, cause.Error()), ": ")
+	said := strings.TrimPrefix(cause.Error(), ": ")
+	e.Detail = strings.TrimSuffix(strings.TrimSuffix(e.Detail, said), ": ")
 }
 
 // refused is an error that is not of the file system: of the session, or of
