@@ -26,8 +26,8 @@ const (
 //
 // It is bounded: the targets that were neither recorded nor asked for in a long
 // time become unseen, which costs their owner another read and never lets it
-// overwrite what it has not read. Of a limit of n, the newest n/2 are always
-// known.
+// overwrite what it has not read. Of a limit of n, the n/2 that were recorded
+// or asked for last are always known.
 type Observations struct {
 	limit int // of each generation
 
