@@ -70,6 +70,15 @@ if [ $code -ne 0 ]; then
        cur in failed || /^panic:|DATA RACE|^FAIL/ { print cur ": " $0 }' "$out" "$out" | head -n 300
 fi
 
+# The same contract on the half that other systems build: os.Root instead of
+# directory handles, no unnamed files, no exchange.
+step "the file provider as other systems have it"
+go vet -tags portable ./internal/anchor ./provider/... || bad "go vet -tags portable"
+go test -tags portable -count=1 -timeout 5m -v -run 'TestContract$' ./provider 2>&1 |
+  tee -a "$out" | grep --line-buffered -E '^(--- FAIL|FAIL|ok |panic:)'
+[ "${PIPESTATUS[0]}" -eq 0 ] || bad "go test -tags portable"
+go test -tags portable -count=1 ./internal/anchor || bad "go test -tags portable ./internal/anchor"
+
 step "skipped"
 passed=$(grep -cE '^ *--- PASS' "$out"); failed=$(grep -cE '^ *--- FAIL' "$out"); skipped=$(grep -cE '^ *--- SKIP' "$out")
 # By reason, with every test that gave it.

@@ -386,6 +386,10 @@ func (f *Fence) WritableRoots() []string {
 	return slices.Compact(out)
 }
 
+// KeepOverwritten tells whether what movePath and copyPath replace goes into the
+// trash.
+func (f *Fence) KeepOverwritten() bool { return f.policy.KeepOverwritten }
+
 // Skipped are the entries of the policy whose path could not be used.
 func (f *Fence) Skipped() []Skipped { return slices.Clone(f.skipped) }
 

@@ -114,6 +114,8 @@ type Policy struct {
 	Network Network
 	Protect Protect
 	Require Require
+	// KeepOverwritten: what movePath and copyPath replace goes into the trash.
+	KeepOverwritten bool
 	// AttributeReads makes refused reads of commands attributable, at a cost.
 	AttributeReads bool
 

@@ -16,7 +16,7 @@ type decoder struct {
 var documentKeys = []string{
 	"description", "mode", "writable", "protected", "unprotected", "hide", "visible", "readable",
 	"readable_base", "devices", "network", "unix_sockets", "protect", "require",
-	"scratch_in_read_only", "attribute_reads", "compat_tmp", "env", "caches",
+	"scratch_in_read_only", "attribute_reads", "keep_overwritten", "compat_tmp", "env", "caches",
 }
 
 func (d *decoder) document(root *node) *mistake {
@@ -64,6 +64,8 @@ func (d *decoder) key(f *field) *mistake {
 		return boolTo(&doc.ScratchInReadOnly, f.val)
 	case "attribute_reads":
 		return boolTo(&doc.AttributeReads, f.val)
+	case "keep_overwritten":
+		return boolTo(&doc.KeepOverwritten, f.val)
 	case "compat_tmp":
 		return boolTo(&doc.CompatTmp, f.val)
 	case "caches":

@@ -61,6 +61,8 @@ type Document struct {
 	ScratchInReadOnly *bool `json:"scratchInReadOnly,omitzero"`
 	// AttributeReads makes refused reads of commands attributable, at a cost.
 	AttributeReads *bool `json:"attributeReads,omitzero"`
+	// KeepOverwritten puts what movePath and copyPath replace into the trash.
+	KeepOverwritten *bool `json:"keepOverwritten,omitzero"`
 	// CompatTmp makes /tmp and the user's TMPDIR writable roots, as the DSH
 	// contract has it. They are shared with everybody.
 	CompatTmp *bool `json:"compatTmp,omitzero"`

@@ -61,6 +61,9 @@ func (b *builder) merge(d *Document) {
 	if d.AttributeReads != nil {
 		p.AttributeReads = *d.AttributeReads
 	}
+	if d.KeepOverwritten != nil {
+		p.KeepOverwritten = *d.KeepOverwritten
+	}
 	if d.CompatTmp != nil {
 		b.tmp = ""
 		if *d.CompatTmp {

@@ -44,6 +44,7 @@ protect = "off"
 require = "best-effort"
 scratch_in_read_only = true
 attribute_reads = false
+keep_overwritten = true
 compat_tmp = true
 caches = ["{cache}/c"]
 [env]
@@ -59,7 +60,7 @@ const everythingJSON = `{
 "hide": ["~/h*"], "visible": ["~/h/v"], "readable": ["/r"], "readableBase": ["/b"],
 "devices": ["/dev/kvm", {"path": "/dev/ttyS0", "write": true, "ioctl": true}, {"path": "/dev/rtc"}],
 "network": "loopback", "unixSockets": ["/s"], "protect": "off", "require": "best-effort",
-"scratchInReadOnly": true, "attributeReads": false, "compatTmp": true, "caches": ["{cache}/c"],
+"scratchInReadOnly": true, "attributeReads": false, "keepOverwritten": true, "compatTmp": true, "caches": ["{cache}/c"],
 "env": {"pass": ["A", "B_*"], "set": {"C": "{scratch}/c", "D": ""}}}`
 
 // ignoring compares documents without lines and origins, which JSON has not.

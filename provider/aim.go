@@ -3,6 +3,7 @@ package provider
 import (
 	"errors"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/wattle-dev/wattle/fence"
@@ -20,6 +21,8 @@ type aim struct {
 	// link: a link that leads to nothing stands at path, and the fence would
 	// let its destination be written.
 	link bool
+	// slash: the spelling says that a directory is meant.
+	slash bool
 }
 
 // aim decides which file a mutation is about and whether the fence lets it
@@ -79,6 +82,54 @@ func (c *call) aim(t Target) (aim, error) {
 	return a, nil
 }
 
+// aimAt finds the place of a path without following its last name: a link there
+// is meant itself. A path that ends in dots names a directory, which is found
+// as the kernel finds it. The caller asks the fence about what was found;
+// access is only for the refusal of a path that leads nowhere.
+func (c *call) aimAt(way string, access fence.Access) (aim, error) {
+	dir, name := filepath.Split(way)
+	slash := name == ""
+	if slash {
+		dir, name = filepath.Split(strings.TrimRight(way, string(filepath.Separator)))
+	}
+	if name == "" || name == "." || name == ".." {
+		r, err := c.canonical(way, access)
+		if err != nil {
+			return aim{}, err
+		}
+		if r.Dangling != "" {
+			return aim{}, c.nowhere(r.Dangling, access)
+		}
+		a := aim{path: r.Path, dir: above(r.Path, max(len(r.Missing), 1)), name: filepath.Base(r.Path), slash: true}
+		if len(r.Missing) > 1 {
+			a.missing = r.Missing[:len(r.Missing)-1]
+		}
+		if a.dir == a.path {
+			a.name = ""
+		}
+		return a, nil
+	}
+	r, err := c.canonical(dir, access)
+	if err != nil {
+		return aim{}, err
+	}
+	if r.Dangling != "" {
+		return aim{}, c.nowhere(filepath.Join(r.Dangling, name), access)
+	}
+	return aim{
+		path: filepath.Join(r.Path, name), dir: above(r.Path, len(r.Missing)), missing: r.Missing,
+		name: name, slash: slash,
+	}, nil
+}
+
+// nowhere is the error for a parent that is a link which leads to nothing.
+func (c *call) nowhere(to string, access fence.Access) error {
+	if err := c.may(to, access); err != nil {
+		return err
+	}
+	return c.fail(CodeNotFound, "a parent is a link that leads to nothing")
+}
+
 // above goes n directories up.
 func above(path string, n int) string {
 	for range n {
@@ -90,8 +141,13 @@ func above(path string, n int) string {
 // mutate runs try with the lock of the target held, and again when the path
 // changed meanwhile: fence, lock and handles are then all taken anew.
 func (c *call) mutate(t Target, try func(aim) error) error {
+	return c.mutateAt(func() (aim, error) { return c.aim(t) }, try)
+}
+
+// mutateAt is mutate for what find finds.
+func (c *call) mutateAt(find func() (aim, error), try func(aim) error) error {
 	err := c.again(func() error {
-		a, err := c.aim(t)
+		a, err := find()
 		if err != nil {
 			return err
 		}

@@ -16,15 +16,24 @@ type Clock interface {
 }
 
 // racy tells whether a file with these times may change once more without its
-// times showing it: one of them lies within two ticks of now (decision D5;
-// facts/kernels section 4: below Linux 6.13 a rewrite inside one tick leaves
-// size, mtime and ctime as they were).
-func racy(c Clock, now int64, s stamp) bool {
+// times showing it: one of them lies within two ticks of the look at it
+// (decision D5; facts/kernels section 4: below Linux 6.13 a
+// rewrite inside one tick leaves size, mtime and ctime as they were).
+//
+// before is the clock before the look. The look may have come long after it,
+// on a machine that stood still between the two; a time past it is compared
+// with the clock of now.
+func racy(c Clock, before int64, s stamp) bool {
 	span := 2 * int64(c.Tick())
 	if wholeSeconds(s) {
 		span = 2 * int64(2*time.Second)
 	}
-	return near(now, s.mtime, span) || near(now, s.ctime, span)
+	after := before
+	if max(s.mtime, s.ctime) > before+span {
+		after = c.Now()
+	}
+	young := func(t int64) bool { return before-span <= t && t <= after+span }
+	return young(s.mtime) || young(s.ctime)
 }
 
 func near(a, b, span int64) bool { return a-b <= span && b-a <= span }

@@ -207,3 +207,31 @@ func TestListingWaitsOnce(t *testing.T) {
 		}
 	}
 }
+
+// stalled is the coarse clock of a machine that stands still right after the
+// clock was asked: every other answer is an old one.
+type stalled struct {
+	coarse
+	asked *atomic.Int64
+}
+
+func (s stalled) Now() int64 {
+	if s.asked.Add(1)%2 == 1 {
+		return s.coarse.Now() - int64(time.Minute)
+	}
+	return s.coarse.Now()
+}
+
+// A file that is younger than the clock that was read before the look at it may
+// change once more in the same tick: the version must say so. (It did not, and
+// a guarded write then replaced a content that nobody had seen, once in some
+// hundred thousand operations of two processes on a loaded machine.)
+func TestMachineThatStandsStillBeforeTheLook(t *testing.T) {
+	p := newPlace(t, "", provider.Config{Clock: stalled{asked: new(atomic.Int64)}})
+	p.put("f", "content")
+	c, err := p.l.ReadText(t.Context(), p.f, p.target("f"), provider.ReadOptions{})
+	must(t, err)
+	if racy, _, ok := provider.RacyVersion(c.Version); !racy || !ok {
+		t.Errorf("racy %v, ok %v", racy, ok)
+	}
+}

@@ -3,6 +3,7 @@ package provider
 import (
 	"crypto/sha256"
 	"errors"
+	"hash"
 	"io"
 	"strings"
 	"sync"
@@ -59,26 +60,39 @@ type reading struct {
 // read opens a pinned regular file and passes over it.
 func (c *call) read(p *pin, r reading) (content, error) {
 	out := content{made: p.made, info: p.Info}
-	if err := p.Open(); err != nil {
+	if err := c.openPinned(p); err != nil {
 		return out, err
 	}
-	c.at("opened")
 	if err := c.pass(p, r, &out); err != nil || out.over && !r.toEnd {
 		return out, err
 	}
+	return out, c.confirm(p, &out)
+}
+
+func (c *call) openPinned(p *pin) error {
+	if err := p.Open(); err != nil {
+		return err
+	}
+	c.at("opened")
+	return nil
+}
+
+// confirm, after the last byte, tells whether sum belongs to the state in which
+// the file was pinned, and remembers it then.
+func (c *call) confirm(p *pin, out *content) error {
 	after, err := p.Stat()
 	if err != nil {
-		return out, err
+		return err
 	}
 	s := stampOf(c.clock, p.Info)
 	if out.stable = s == stampOf(c.clock, after); out.stable {
 		c.known.record(s, out.sum)
 	}
-	return out, nil
+	return nil
 }
 
-// pass reads. The size is a hint only: files of the kernel have content and
-// size 0, and a sparse file may only claim to be large.
+// pass reads. A sparse file may only claim to be large, so the size makes no
+// more than the first room for it.
 func (c *call) pass(p *pin, r reading, out *content) error {
 	var kept strings.Builder
 	if want := p.Info.Size; r.keep != 0 && (r.keep < 0 || want <= r.keep) {
@@ -86,12 +100,13 @@ func (c *call) pass(p *pin, r reading, out *content) error {
 	}
 	buf := chunks.Get().(*[chunk]byte)
 	defer chunks.Put(buf)
-	h := sha256.New()
+	cur := c.scanner(p, true)
 	for {
-		if err := c.alive(); err != nil {
-			return err
+		b := buf[:]
+		if left := r.keep - out.size; r.keep >= 0 && !r.toEnd && left < int64(len(b)) {
+			b = b[:left+1] // one more tells that it is too large
 		}
-		n, err := p.ReadAt(buf[:], out.size)
+		n, err := cur.next(b)
 		if errors.Is(err, io.EOF) {
 			break
 		}
@@ -99,12 +114,11 @@ func (c *call) pass(p *pin, r reading, out *content) error {
 			return err
 		}
 		if r.accept != nil {
-			if err := r.accept(buf[:n], out.size); err != nil {
+			if err := r.accept(b[:n], out.size); err != nil {
 				return err
 			}
 		}
 		out.size += int64(n)
-		h.Write(buf[:n])
 		switch {
 		case out.over:
 		case r.keep >= 0 && out.size > r.keep:
@@ -114,15 +128,71 @@ func (c *call) pass(p *pin, r reading, out *content) error {
 				return nil
 			}
 		default:
-			kept.Write(buf[:n])
-		}
-		if n < len(buf) && out.size == p.Info.Size {
-			break // a short read at the expected end: nothing more to ask for
+			kept.Write(b[:n])
 		}
 	}
-	h.Sum(out.sum[:0])
+	out.sum = cur.digest()
 	out.text = kept.String()
 	return nil
+}
+
+// scanner goes over an opened file once, from its first byte to its end. The
+// size is a hint only: files of the kernel have content and size 0.
+type scanner struct {
+	*call
+	p   *pin
+	off int64     // bytes read so far
+	sum hash.Hash // nil: the content is not hashed
+	end bool
+}
+
+func (c *call) scanner(p *pin, hashed bool) *scanner {
+	r := &scanner{call: c, p: p}
+	if hashed {
+		r.sum = sha256.New()
+	}
+	return r
+}
+
+// next reads on into b, which is not empty; io.EOF at the end. It looks at the
+// context first.
+func (r *scanner) next(b []byte) (int, error) {
+	if err := r.alive(); err != nil {
+		return 0, err
+	}
+	if r.end {
+		return 0, io.EOF
+	}
+	n, err := r.p.ReadAt(b, r.off)
+	if err != nil {
+		return 0, err
+	}
+	r.off += int64(n)
+	if r.sum != nil {
+		r.sum.Write(b[:n])
+	}
+	// A short read at the expected end: nothing more to ask for.
+	r.end = n < len(b) && r.off == r.p.Info.Size
+	return n, nil
+}
+
+func (r *scanner) digest() (sum digest) {
+	if r.sum != nil {
+		r.sum.Sum(sum[:0])
+	}
+	return sum
+}
+
+// whole gives the version of the file after its last byte: as [call.token], and
+// without a hash when there was none to make.
+func (r *scanner) whole() (Version, error) {
+	read := content{made: r.p.made, info: r.p.Info, size: r.off, sum: r.digest()}
+	if r.sum != nil {
+		if err := r.confirm(r.p, &read); err != nil {
+			return "", err
+		}
+	}
+	return r.token(read).version(), nil
 }
 
 // token is the version of the file that was read to its end.

@@ -1,12 +1,18 @@
 package provider
 
-import "context"
+import (
+	"context"
+
+	"github.com/wattle-dev/wattle/fence"
+)
 
 // SetHook calls f at the named points of an operation: "found" and "absent"
 // (the target was looked at), "locked", "judged" (the guard holds), "opened"
 // (before content is read), "staged" (the new content is complete), "checked"
 // (right before the exchange), "exchanged", "restoring" (right before it is
-// exchanged back).
+// exchanged back). Moves and copies of paths also have "surveyed" (the tree was
+// looked through), "copied" (an entry of it was), "renamed", and "published"
+// (the copy of a move has its name, and the source is still there).
 func (l *Local) SetHook(f func(point string)) { l.hook = f }
 
 // Lack takes features away: unnamed files, renaming without replacing, and
@@ -68,4 +74,9 @@ func TwoHashes() bool {
 	h.record(stamp{ino: 1}, digest{2})
 	_, ok := h.lookup(stamp{ino: 1})
 	return ok
+}
+
+// Outright is outright for a call with this fence.
+func Outright(l *Local, f *fence.Fence, path string, permanent bool) bool {
+	return (&call{Local: l, fence: f}).outright(path, permanent)
 }

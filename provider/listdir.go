@@ -20,6 +20,9 @@ func (l *Local) ListDir(ctx context.Context, f *fence.Fence, t Target, o ListOpt
 	if err != nil {
 		return nil, err
 	}
+	if o.Limit < 0 {
+		return nil, c.failed(CodeIOError, "limit must not be negative", syscall.EINVAL)
+	}
 	key, err := c.key(t)
 	if err != nil {
 		return nil, err
@@ -48,7 +51,7 @@ func (l *Local) ListDir(ctx context.Context, f *fence.Fence, t Target, o ListOpt
 			}
 			defer dir.Close()
 		}
-		out, err = c.list(dir, s.path)
+		out, err = c.list(dir, s.path, o)
 		return err
 	})
 	if aborted := c.alive(); aborted != nil {
@@ -60,8 +63,8 @@ func (l *Local) ListDir(ctx context.Context, f *fence.Fence, t Target, o ListOpt
 	return out, nil
 }
 
-func (c *call) list(dir *anchor.Dir, path string) ([]DirEntry, error) {
-	names, err := c.names(dir)
+func (c *call) list(dir *anchor.Dir, path string, o ListOptions) ([]DirEntry, error) {
+	names, err := c.names(dir, o)
 	if err != nil {
 		return nil, err
 	}
@@ -105,14 +108,19 @@ func (c *call) list(dir *anchor.Dir, path string) ([]DirEntry, error) {
 	return out, nil
 }
 
-// names gives the names of a directory in byte order.
-func (c *call) names(dir *anchor.Dir) ([]string, error) {
+// names gives the names of a directory in byte order, those of one page if the
+// listing has a limit.
+func (c *call) names(dir *anchor.Dir, o ListOptions) ([]string, error) {
 	s, err := dir.Stream()
 	if err != nil {
 		return nil, err
 	}
 	defer s.Close()
-	var names []string
+	// One more than may be tells that there are too many.
+	pg := page{after: o.After, most: c.listMax + 1}
+	if o.Limit > 0 {
+		pg.most = min(o.Limit, pg.most)
+	}
 	for {
 		if err := c.alive(); err != nil {
 			return nil, err
@@ -125,14 +133,43 @@ func (c *call) names(dir *anchor.Dir) ([]string, error) {
 			return nil, err
 		}
 		for _, e := range es {
-			names = append(names, e.Name)
+			pg.add(e.Name)
 		}
-		if len(names) > c.listMax {
+		if pg.most > c.listMax && len(pg.names) > c.listMax {
 			return nil, c.fail(CodeTooLarge, "the directory has too many entries to list")
 		}
 	}
-	slices.Sort(names)
-	return names, nil
+	return pg.sorted(), nil
+}
+
+// page keeps the first names behind one, in byte order. It holds fewer than
+// twice as many as it gives.
+type page struct {
+	after string
+	most  int
+	names []string
+	// last, once there are enough: names behind it are not on the page.
+	last string
+	full bool
+}
+
+func (p *page) add(name string) {
+	if name <= p.after || p.full && name > p.last {
+		return
+	}
+	p.names = append(p.names, name)
+	if len(p.names) >= 2*p.most {
+		p.sorted()
+	}
+}
+
+func (p *page) sorted() []string {
+	slices.Sort(p.names)
+	if len(p.names) >= p.most {
+		p.names = p.names[:p.most]
+		p.last, p.full = p.names[p.most-1], true
+	}
+	return p.names
 }
 
 // child is one entry of a listing while it is looked at.

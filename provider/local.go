@@ -7,7 +7,9 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/wattle-dev/wattle/fence"
 	"github.com/wattle-dev/wattle/internal/anchor"
+	"github.com/wattle-dev/wattle/provider/internal/dirwatch"
 )
 
 // Config is how a [Local] behaves. The zero Config is usable.
@@ -20,7 +22,8 @@ type Config struct {
 	DiffBasisMaxBytes int64
 	// EditMaxBytes bounds the file that is edited, and the result. 0 is 64 MiB.
 	EditMaxBytes int64
-	// ListMaxEntries bounds a listing; above it FS_TOO_LARGE. 0 is 1,000,000.
+	// ListMaxEntries bounds a listing, and a directory that is copied with all
+	// that is in it; above it FS_TOO_LARGE. 0 is 1,000,000.
 	ListMaxEntries int
 	// NewFileMode is the mode of new files, exact, such as 0600. 0 lets the
 	// kernel make it: 0666 narrowed by the umask and the directory's default
@@ -38,6 +41,11 @@ type Config struct {
 	// is deleted below them, and outside every writable root of the fence, is
 	// deleted outright.
 	TempDirs []string
+	// MaxWatches is how many watches there may be at once; 0 is 8192.
+	MaxWatches int
+	// Home is the user's home directory; it and what contains it is never
+	// deleted. Empty: what the environment says.
+	Home string
 	// Clock replaces the file system's clock, for tests.
 	Clock Clock
 }
@@ -55,6 +63,7 @@ type Local struct {
 	trash    Trash
 	trashOff bool
 	tempDirs []string
+	home     string // canonical; empty when unknown
 
 	// root is the root directory, opened once; nil where there is more than
 	// one (Windows).
@@ -64,6 +73,8 @@ type Local struct {
 	// Lock order: files, then dirs, then the directory's lock across processes.
 	files turns // by target key
 	dirs  turns // by path of the parent, around a replacement
+
+	watches hub
 
 	// hook is called at named points, in tests only; nil otherwise.
 	hook func(point string)
@@ -79,8 +90,9 @@ func NewLocal(c Config) (*Local, error) {
 	l := &Local{
 		cwd: c.Cwd, basisMax: c.DiffBasisMaxBytes, editMax: c.EditMaxBytes,
 		listMax: c.ListMaxEntries, mode: c.NewFileMode, clock: c.Clock,
-		window: c.Window, trash: c.Trash, trashOff: c.TrashOff, tempDirs: c.TempDirs,
+		trash: c.Trash, trashOff: c.TrashOff, tempDirs: c.TempDirs,
 	}
+	l.watches.max, l.watches.open = c.MaxWatches, dirwatch.Open
 	if l.cwd == "" {
 		wd, err := os.Getwd()
 		if err != nil {
@@ -91,11 +103,15 @@ func NewLocal(c Config) (*Local, error) {
 	if !filepath.IsAbs(l.cwd) {
 		return nil, errors.New("new provider: cwd must be an absolute path")
 	}
-	if l.basisMax < 0 || l.editMax < 0 || l.listMax < 0 {
+	if l.basisMax < 0 || l.editMax < 0 || l.listMax < 0 || l.watches.max < 0 {
 		return nil, errors.New("new provider: limits must be positive")
 	}
 	if l.mode > 0o777 {
 		return nil, errors.New("new provider: the mode of new files must be at most 0777")
+	}
+	var err error
+	if l.window, err = c.Window.whole(); err != nil {
+		return nil, fmt.Errorf("new provider: %w", err)
 	}
 	if l.basisMax == 0 {
 		l.basisMax = 10 << 20
@@ -106,8 +122,18 @@ func NewLocal(c Config) (*Local, error) {
 	if l.listMax == 0 {
 		l.listMax = 1_000_000
 	}
+	if l.watches.max == 0 {
+		l.watches.max = 8192
+	}
 	if l.clock == nil {
 		l.clock = newSystemClock()
+	}
+	home := c.Home
+	if home == "" {
+		home, _ = os.UserHomeDir() // an error: there is none to be kept
+	}
+	if r, err := fence.Canonical(home); home != "" && err == nil {
+		l.home = r.Path
 	}
 	if filepath.VolumeName(l.cwd) == "" {
 		root, err := anchor.OpenDir(string(filepath.Separator))
@@ -119,9 +145,10 @@ func NewLocal(c Config) (*Local, error) {
 	return l, nil
 }
 
-// Close gives the root directory's handle back. Calls that begin later fail
-// with FS_IO_ERROR.
+// Close ends all watches, waits for their calls that run, and gives the root
+// directory's handle back. Calls that begin later fail with FS_IO_ERROR.
 func (l *Local) Close() error {
+	l.watches.close()
 	if l.root == nil {
 		return nil
 	}

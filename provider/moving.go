@@ -173,15 +173,31 @@ type Mover interface {
 	MoveFile(ctx context.Context, f *fence.Fence, from, to Target, o MoveOptions) (MoveOutcome, error)
 
 	// MovePath moves a file, a directory or a link itself. A destination that
-	// exists is FS_ALREADY_EXISTS without Overwrite, decided by the kernel.
+	// exists is FS_ALREADY_EXISTS without Overwrite, decided by the kernel; with
+	// it also when it is a directory that is not empty. Nothing at the source is
+	// FS_NOT_FOUND; both the same, FS_SAME_TARGET; a directory into itself
+	// FS_IO_ERROR with EINVAL; the workspace, what it lies in, and mount points
+	// FS_IO_ERROR with EBUSY; a source that was exchanged meanwhile is moved
+	// back, FS_STALE_VERSION. A read-only file is not replaced. Between file
+	// systems it is a copy, and then the removal of what was copied: when
+	// something has to stay, the error says so and the copy is complete.
 	// Section 4.6.
 	//
-	// Concurrency: takes both locks, in sorted order.
+	// The fence judges it as a command's rename of the same names.
+	//
+	// Concurrency: takes both locks, in sorted order. A directory is moved as it
+	// is at that moment; calls for entries in it take other locks and end in the
+	// directory, wherever it is then.
 	MovePath(ctx context.Context, f *fence.Fence, from, to string, o MovePathOptions) (MovePathOutcome, error)
 
 	// CopyPath copies a file, a link itself, or with Recursive a directory.
 	// A copy of a file is published whole; one of a directory is complete
-	// before it gets its name. What the fence hides is refused, not left out.
+	// before it gets its name. What the fence hides or protects in it is
+	// refused, not left out, and so are special files and other mounts, before
+	// anything is made. Mode, time of modification, attributes, owner and group
+	// are kept where permitted; hard links become files of their own; holes stay
+	// holes. Errors as of MovePath, and FS_TOO_LARGE for a tree of more than
+	// Config.ListMaxEntries entries or of paths longer than a path can be.
 	//
 	// Concurrency: takes the lock of the destination; a source that changes
 	// meanwhile is copied as it was at some moment, file by file.

@@ -85,8 +85,8 @@ type Provider interface {
 
 	// ListDir gives the direct entries in byte order of their names. Missing:
 	// FS_NOT_FOUND; no directory: FS_NOT_DIRECTORY; a child that may not be
-	// looked at fails the whole listing with FS_PERMISSION_DENIED. Section 3,
-	// listDir.
+	// looked at fails the whole listing with FS_PERMISSION_DENIED; too many
+	// entries for one listing are FS_TOO_LARGE. Section 3, listDir.
 	//
 	// Concurrency: takes no lock; entries that come or go meanwhile may or may
 	// not be in it. Waits as Stat does, at most once.

@@ -104,7 +104,10 @@ func TestCancelledAtEveryStep(t *testing.T) {
 			_, err := p.l.ReadText(ctx, p.f, p.target("f"), provider.ReadOptions{})
 			return err
 		},
-		"list": func(ctx context.Context, p *place) error { _, err := p.l.ListDir(ctx, p.f, p.target("."), provider.ListOptions{}); return err },
+		"list": func(ctx context.Context, p *place) error {
+			_, err := p.l.ListDir(ctx, p.f, p.target("."), provider.ListOptions{})
+			return err
+		},
 		"resolve": func(ctx context.Context, p *place) error {
 			_, err := p.l.Resolve(ctx, p.f, "f", provider.ResolveOptions{})
 			return err
@@ -162,7 +165,10 @@ func TestErrorsNameTheDisplayPath(t *testing.T) {
 			_, err := p.l.ReadText(t.Context(), p.f, p.target("shown/none"), provider.ReadOptions{})
 			return err
 		},
-		func() error { _, err := p.l.ListDir(t.Context(), p.f, p.target("shown/none"), provider.ListOptions{}); return err },
+		func() error {
+			_, err := p.l.ListDir(t.Context(), p.f, p.target("shown/none"), provider.ListOptions{})
+			return err
+		},
 		func() error {
 			_, err := p.l.WriteText(t.Context(), p.f, p.target("shown/d"), "", provider.WriteOptions{})
 			return err

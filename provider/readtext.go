@@ -3,15 +3,10 @@ package provider
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"syscall"
 
 	"github.com/wattle-dev/wattle/fence"
 )
-
-// errBecameLink: a link stands where the key had none.
-var errBecameLink = errors.New("a symbolic link stands in its place")
 
 // ReadText implements [Provider].
 func (l *Local) ReadText(ctx context.Context, f *fence.Fence, t Target, o ReadOptions) (TextContent, error) {
@@ -19,37 +14,13 @@ func (l *Local) ReadText(ctx context.Context, f *fence.Fence, t Target, o ReadOp
 	if err != nil {
 		return TextContent{}, err
 	}
-	key, err := c.key(t)
-	if err != nil {
-		return TextContent{}, err
-	}
 	var out TextContent
-	err = c.reach(key, c.unfollowed(key), func(s spot) error {
-		if s.name == "" {
-			return c.fail(CodeNotRegularFile, "not a regular file")
-		}
-		l.at("found")
-		p, err := c.pin(s.dir, s.name)
-		if err != nil {
-			return err
-		}
-		defer p.Close()
-		switch {
-		case p.Info.IsSymlink() && c.leadsNowhere(s.path):
-			return c.fail(CodeNotFound, "the link leads to nothing")
-		case !p.Info.IsRegular():
-			return c.fail(CodeNotRegularFile, "not a regular file")
-		case o.MaxBytes > 0 && p.Info.Size > o.MaxBytes:
-			return c.tooLarge(o.MaxBytes)
-		}
+	err = c.readFile(t, func(p *pin) (err error) {
 		out, err = c.readText(p, o)
 		return err
 	})
-	if aborted := c.alive(); aborted != nil {
-		return TextContent{}, aborted
-	}
 	if err != nil {
-		return TextContent{}, c.mapped(err)
+		return TextContent{}, err
 	}
 	return out, nil
 }
@@ -57,12 +28,12 @@ func (l *Local) ReadText(ctx context.Context, f *fence.Fence, t Target, o ReadOp
 func (c *call) readText(p *pin, o ReadOptions) (TextContent, error) {
 	r := reading{keep: -1, accept: c.noNUL(sampleSize)}
 	if o.MaxBytes > 0 {
+		if p.Info.Size > o.MaxBytes {
+			return TextContent{}, c.tooLarge(o.MaxBytes)
+		}
 		r.keep = o.MaxBytes
 	}
 	read, err := c.read(p, r)
-	if errors.Is(err, syscall.ESTALE) {
-		return TextContent{}, errMoved{err: err}
-	}
 	if err != nil {
 		return TextContent{}, err
 	}
@@ -93,9 +64,13 @@ func (c *call) noNUL(limit int64) func([]byte, int64) error {
 
 func (c *call) utf8(text string) error {
 	if i := invalidUTF8(text); i >= 0 {
-		return c.fail(CodeNotText, fmt.Sprintf("not UTF-8: the byte 0x%02x at offset %d", text[i], i))
+		return c.notUTF8(text[i], int64(i))
 	}
 	return nil
+}
+
+func (c *call) notUTF8(b byte, off int64) error {
+	return c.fail(CodeNotText, fmt.Sprintf("not UTF-8: the byte 0x%02x at offset %d", b, off))
 }
 
 func (c *call) tooLarge(limit int64) *Error {

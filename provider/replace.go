@@ -23,6 +23,9 @@ type expected struct {
 	// strict: no other state may be replaced. Not strict, any regular file may
 	// (an unguarded write).
 	strict bool
+	// dressed: the new file has the metadata of another one (a move), which
+	// that of the replaced file must not overwrite.
+	dressed bool
 }
 
 // replaced tells what a replacement did.
@@ -178,7 +181,7 @@ func (c *call) settleExchange(s *staged, a aim, want expected, out *replaced, lo
 	case !same && look != nil:
 		look(old.p)
 	}
-	if i.Perm() != want.info.Perm() || i.UID != want.info.UID || i.GID != want.info.GID {
+	if !want.dressed && (i.Perm() != want.info.Perm() || i.UID != want.info.UID || i.GID != want.info.GID) {
 		// The mode at publication is the current one (decision D5).
 		if lost, err := old.p.Carry(i, s.f); err == nil {
 			out.lost = lost
@@ -257,7 +260,7 @@ func (c *call) sameContent(old cameOut, want expected) error {
 // Files are told apart by identity, so each is pinned: its inode number cannot
 // become that of another one meanwhile.
 func (c *call) putBack(s *staged, a aim, cause error) error {
-	last := laid{info: s.info, stat: func() (anchor.Info, error) { return anchor.StatFile(s.f) }}
+	last := laid{info: s.info, stat: func() (anchor.Info, error) { return anchor.StatFile(s.f) }, names: s.names}
 	for range 64 {
 		put, err := pinned.Pin(s.dir, s.name)
 		if err != nil {
@@ -304,12 +307,15 @@ func (c *call) putBack(s *staged, a aim, cause error) error {
 type laid struct {
 	info anchor.Info
 	stat func() (anchor.Info, error)
+	// names it has elsewhere.
+	names uint64
 }
 
-// destroyed: it has no name any more.
+// destroyed: it has not the name any more that it was put at, nor another one
+// instead.
 func (l laid) destroyed() bool {
 	now, err := l.stat()
-	return err == nil && now.Nlink == 0
+	return err == nil && now.Nlink <= l.names
 }
 
 var errTakenAway = errors.New("somebody moved it away in the same moment")

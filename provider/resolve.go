@@ -110,6 +110,14 @@ func (l *Local) Contains(parent, child Target) bool {
 // ProcessPath implements [Provider].
 func (l *Local) ProcessPath(t Target) string { return string(t.TargetKey) }
 
+// ProcessPathFromHostPath implements [Reader].
+func (l *Local) ProcessPathFromHostPath(host string) (string, bool) {
+	if !filepath.IsAbs(host) {
+		return "", false
+	}
+	return filepath.Clean(host), true
+}
+
 // FileURL implements [Provider]. RFC 8089; a drive letter gets a leading slash.
 func (l *Local) FileURL(t Target) string {
 	p := filepath.ToSlash(string(t.TargetKey))

@@ -20,6 +20,9 @@ type staged struct {
 	size int64
 	// info is the file as it was when it was complete.
 	info anchor.Info
+	// names is how many names it had before it was staged: none, unless it is
+	// a file that is moved.
+	names uint64
 }
 
 // stage writes parts into a new file in dir. unnamed asks for a file without a

@@ -1,4 +1,4 @@
-//go:build !linux
+//go:build !linux || portable
 
 package anchor
 
@@ -118,32 +118,59 @@ func (d *Dir) Open(name string, flags int, perm uint32) (*os.File, error) {
 		return nil, err
 	}
 	path := filepath.Join(d.path, name)
+	for range openTries {
+		f, err := d.openOnce(name, flags, perm)
+		if err == nil && flags&os.O_TRUNC != 0 {
+			if err = f.Truncate(0); err != nil {
+				f.Close()
+			}
+		}
+		if errors.Is(err, errOther) {
+			continue
+		}
+		if err != nil {
+			return nil, pathError("open", path, err)
+		}
+		return f, nil
+	}
+	return nil, pathError("open", path, syscall.ELOOP)
+}
+
+// openTries bounds how often an entry may be replaced while it is opened.
+const openTries = 64
+
+// errOther: what was opened is not what lay there a moment before. It was
+// replaced, or a link led to something else.
+var errOther = errors.New("another file took its place")
+
+func (d *Dir) openOnce(name string, flags int, perm uint32) (*os.File, error) {
 	before, err := d.root.Lstat(name)
 	missing := errors.Is(err, fs.ErrNotExist)
 	switch {
 	case missing && flags&os.O_CREATE != 0:
 	case err != nil:
-		return nil, pathError("open", path, err)
+		return nil, err
 	case before.Mode()&fs.ModeSymlink != 0:
-		return nil, pathError("open", path, syscall.ELOOP)
+		return nil, syscall.ELOOP
 	}
+	exclusive := flags&os.O_EXCL != 0
 	if missing {
 		flags |= os.O_EXCL
 	}
 	f, err := d.root.OpenFile(name, flags&^os.O_TRUNC, fs.FileMode(perm&0o777))
-	if err != nil {
-		return nil, pathError("open", path, err)
+	switch {
+	case missing && !exclusive && errors.Is(err, fs.ErrExist):
+		return nil, errOther
+	case err != nil:
+		return nil, err
 	}
 	after, err := f.Stat()
 	if err == nil && !missing && !os.SameFile(before, after) {
-		err = syscall.ELOOP
-	}
-	if err == nil && flags&os.O_TRUNC != 0 {
-		err = f.Truncate(0)
+		err = errOther
 	}
 	if err != nil {
 		f.Close()
-		return nil, pathError("open", path, err)
+		return nil, err
 	}
 	return f, nil
 }

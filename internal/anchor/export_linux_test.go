@@ -1,3 +1,5 @@
+//go:build !portable
+
 package anchor
 
 // ForceFallback switches the latches as a seccomp filter would, and back.

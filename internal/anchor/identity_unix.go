@@ -1,4 +1,4 @@
-//go:build unix && !linux
+//go:build unix && (!linux || portable)
 
 package anchor
 
@@ -13,6 +13,7 @@ func fromSys(fi fs.FileInfo, i *Info) {
 	if st, ok := fi.Sys().(*syscall.Stat_t); ok {
 		i.Dev, i.Ino, i.Nlink = uint64(st.Dev), uint64(st.Ino), uint64(st.Nlink)
 		i.UID, i.GID = st.Uid, st.Gid
+		i.Ctime = changed(st)
 	}
 }
 

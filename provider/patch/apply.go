@@ -171,7 +171,7 @@ func (c *cutHunk) drop() {
 
 // writer puts the new text together.
 type writer struct {
-	file       lines
+	file       *lines
 	codex      bool
 	limit      int64
 	out        strings.Builder

@@ -57,6 +57,7 @@ var applyRows = []struct {
 	{name: "M4 a context line before a removed one", file: "a\n\nb\n", lines: []string{"@@", " a", "", "-"}, want: "a\nb\n"},
 	{name: "M4 once only", file: "a\nb\n", lines: []string{"@@", "-b", "+c", "", ""}, stage: patch.StageOldLines, line: 3, start: 0, pattern: []string{"b", "", ""}},
 	{name: "M5 the pattern has the dropped line", file: "a\n", lines: []string{"@@ a", "-b", "+c", ""}, stage: patch.StageOldLines, line: 3, start: 1, pattern: []string{"b", ""}},
+	{name: "M5 the cursor does not count the dropped line", file: "a\nb\n", lines: []string{"@@", "-a", "+A", "", "@@", "-b", "+B"}, want: "A\nB\n"},
 	{name: "M5 all or none", file: "a\nb\n", lines: []string{"@@", "-a", "+A", "@@", "-c", "+C"}, stage: patch.StageOldLines, line: 6, start: 1, pattern: []string{"c"}},
 	{name: "M6 longer than the file", file: "a\n", lines: []string{"@@", "-a", "-b"}, stage: patch.StageOldLines, line: 3, start: 0, pattern: []string{"a", "b"}},
 	{name: "M6 longer than the file, at its end", file: "a\n", lines: []string{"@@", "-a", "-b", "*** End of File"}, stage: patch.StageOldLines, line: 3, start: 0, pattern: []string{"a", "b"}},

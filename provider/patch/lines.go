@@ -13,13 +13,13 @@ type lines struct {
 // maxText is the length that offsets can have.
 const maxText = 1<<32 - 1
 
-func split(text string) lines {
+func split(text string) *lines {
 	cr := strings.Count(text, "\r")
 	n := strings.Count(text, "\n") + cr + 1
 	if cr > 0 {
 		n -= strings.Count(text, "\r\n")
 	}
-	l := lines{text: text, start: make([]uint32, 0, n)}
+	l := &lines{text: text, start: make([]uint32, 0, n)}
 	next := func(c byte, from int) int {
 		if i := strings.IndexByte(text[from:], c); i >= 0 {
 			return from + i
@@ -46,12 +46,12 @@ func split(text string) lines {
 	return l
 }
 
-func (l lines) len() int { return len(l.start) }
+func (l *lines) len() int { return len(l.start) }
 
 // raw is the lines from i to before j with their ends.
-func (l lines) raw(i, j int) string { return l.text[l.offset(i):l.offset(j)] }
+func (l *lines) raw(i, j int) string { return l.text[l.offset(i):l.offset(j)] }
 
-func (l lines) offset(i int) int {
+func (l *lines) offset(i int) int {
 	if i < len(l.start) {
 		return int(l.start[i])
 	}
@@ -59,20 +59,22 @@ func (l lines) offset(i int) int {
 }
 
 // line is line i without its end.
-func (l lines) line(i int) string {
+func (l *lines) line(i int) string {
 	s := l.raw(i, i+1)
 	return s[:len(s)-len(endOf(s))]
 }
 
 // endOf is the line end that s ends with, empty for none.
 func endOf(s string) string {
+	n := len(s)
 	switch {
-	case strings.HasSuffix(s, "\r\n"):
-		return "\r\n"
-	case strings.HasSuffix(s, "\n"):
-		return "\n"
-	case strings.HasSuffix(s, "\r"):
+	case n == 0:
+	case s[n-1] == '\r':
 		return "\r"
+	case s[n-1] == '\n' && n > 1 && s[n-2] == '\r':
+		return "\r\n"
+	case s[n-1] == '\n':
+		return "\n"
 	}
 	return ""
 }
@@ -83,7 +85,7 @@ var lineEnds = [...]string{"\n", "\r\n", "\r"}
 // majority is the most frequent end of the lines from i to before j, empty when
 // none of them has one. tie: others are as frequent, and it is the first of
 // them.
-func (l lines) majority(i, j int) (end string, tie bool) {
+func (l *lines) majority(i, j int) (end string, tie bool) {
 	var count, first [len(lineEnds)]int
 	for ; i < j; i++ {
 		for k, e := range lineEnds {

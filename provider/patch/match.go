@@ -48,7 +48,7 @@ func plainRune(r rune) rune {
 // lines that occur in hunks are numbered, and the file becomes a sequence of
 // these numbers, in which blocks are found in linear time.
 type matcher struct {
-	file  lines
+	file  *lines
 	hunks []Hunk
 	index [len(passes)]*index
 	steps int // done so far

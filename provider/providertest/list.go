@@ -140,3 +140,103 @@ func testListDir(t *testing.T, mk Make) {
 		}
 	})
 }
+
+// testListPages is listDir with After and Limit.
+func testListPages(t *testing.T, mk Make) {
+	w := NewWorld(t, mk(t))
+	w.Dir("W/d")
+	want := []string{"-", "A", "B", "a", "a.b", "b", "é", "中"} // in byte order
+	for _, n := range want {
+		w.File("W/d/"+n, n)
+	}
+	for _, tt := range []struct {
+		o    provider.ListOptions
+		want []string
+	}{
+		{provider.ListOptions{}, want},
+		{provider.ListOptions{Limit: 100}, want},
+		{provider.ListOptions{Limit: len(want)}, want},
+		{provider.ListOptions{Limit: 1}, want[:1]},
+		{provider.ListOptions{Limit: 3}, want[:3]},
+		{provider.ListOptions{After: "B"}, want[3:]},
+		{provider.ListOptions{After: "B", Limit: 2}, want[3:5]},
+		{provider.ListOptions{After: "AA", Limit: 2}, want[2:4]}, // a name that is none
+		{provider.ListOptions{After: "a/b", Limit: 1}, want[5:6]},
+		{provider.ListOptions{After: "\x00", Limit: 1}, want[:1]},
+		{provider.ListOptions{After: want[len(want)-1]}, nil},
+		{provider.ListOptions{After: "\xff", Limit: 5}, nil},
+	} {
+		es, err := w.P.ListDir(t.Context(), w.WS, w.Resolve("W/d"), tt.o)
+		w.must(err)
+		var got []string
+		for _, e := range es {
+			got = append(got, e.Name)
+			if e.Version == "" || e.Size == nil || *e.Size != int64(len(e.Name)) {
+				t.Errorf("%+v", e)
+			}
+		}
+		if !slices.Equal(got, tt.want) {
+			t.Errorf("%+v: %q, want %q", tt.o, got, tt.want)
+		}
+	}
+	_, err := w.P.ListDir(t.Context(), w.WS, w.Resolve("W/d"), provider.ListOptions{Limit: -1})
+	w.checkError(err)
+	if provider.CodeOf(err) != provider.CodeIOError || !isInvalid(err) {
+		t.Errorf("negative limit: %v", err)
+	}
+	t.Run("page after page gives every name once", func(t *testing.T) {
+		w := NewWorld(t, mk(t))
+		var want []string
+		for i := range 1000 {
+			n := fmt.Sprint(i * 7919 % 1000)
+			want = append(want, n)
+			w.must(os.WriteFile(filepath.Join(w.W, n), nil, 0o600))
+		}
+		slices.Sort(want)
+		for _, limit := range []int{1, 7, 100, 333, 1000, 1001} {
+			if limit == 1 && testing.Short() {
+				continue
+			}
+			var got []string
+			after := ""
+			for {
+				es, err := w.P.ListDir(t.Context(), w.WS, w.Resolve("W"), provider.ListOptions{After: after, Limit: limit})
+				w.must(err)
+				for _, e := range es {
+					got = append(got, e.Name)
+				}
+				if len(es) < limit {
+					break
+				}
+				after = es[limit-1].Name
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("limit %d: %d names, want %d", limit, len(got), len(want))
+			}
+		}
+	})
+	// What is on another page is not looked at, so it cannot fail this one.
+	run(t, mk, []row{
+		{name: "a child on the page may not be looked at", disk: closedChild, do: listPage("W/d", provider.ListOptions{After: "k", Limit: 2}), code: provider.CodePermissionDenied, as: "user"},
+		{name: "a child behind the page may not be looked at", disk: closedChild, do: listPage("W/d", provider.ListOptions{Limit: 2}), as: "user"},
+		{name: "a child before the page may not be looked at", disk: closedChild, do: listPage("W/d", provider.ListOptions{After: "m", Limit: 2}), as: "user"},
+	})
+}
+
+// closedChild makes W/d with a, b, y, z and l, a link that may not be followed.
+func closedChild(w *World) {
+	w.Dir("W/d")
+	for _, n := range []string{"a", "b", "y", "z"} {
+		w.File("W/d/"+n, "")
+	}
+	w.Dir("W/c/x")
+	w.Link("W/d/l", "../c/x")
+	w.Dir("W/c", 0o600)
+}
+
+func listPage(name string, o provider.ListOptions) op {
+	return func(w *World) error {
+		_, err := w.P.ListDir(w.T.Context(), w.WS, w.Resolve(name), o)
+		return err
+	}
+}

@@ -1,4 +1,4 @@
-//go:build unix && !linux
+//go:build unix && (!linux || portable)
 
 package pinned
 
@@ -30,6 +30,9 @@ func carry(from anchor.Info, to *os.File) (lost []string, err error) {
 	}
 	if perm&0o2000 != 0 {
 		mode |= fs.ModeSetgid
+	}
+	if perm&0o1000 != 0 {
+		mode |= fs.ModeSticky
 	}
 	return lost, to.Chmod(mode)
 }

@@ -1,3 +1,5 @@
+//go:build !portable
+
 package pinned
 
 import (
@@ -49,6 +51,10 @@ func (p *File) Close() {
 		p.read = -1
 	}
 }
+
+// Handle is the handle itself, for [anchor.StatFile] and [anchor.Dir.LinkFile].
+// It cannot be read from, and must not be closed.
+func (p *File) Handle() *os.File { return p.path }
 
 // Stat describes the pinned file as it is now.
 func (p *File) Stat() (anchor.Info, error) { return anchor.StatFile(p.path) }

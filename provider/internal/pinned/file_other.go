@@ -1,4 +1,4 @@
-//go:build !linux
+//go:build !linux || portable
 
 package pinned
 
@@ -34,9 +34,11 @@ func Pin(dir *anchor.Dir, name string) (*File, error) {
 	if p.err != nil {
 		return p, nil
 	}
+	// What was opened is no link and lay there; whether it is what was looked
+	// at first does not matter.
 	opened, err := anchor.StatFile(p.read)
-	if err == nil && (!opened.IsRegular() || info.Ino != 0 && !info.SameFile(opened)) {
-		err = &fs.PathError{Op: "open", Path: name, Err: syscall.ELOOP}
+	if err == nil && !opened.IsRegular() {
+		err = &fs.PathError{Op: "open", Path: name, Err: syscall.ESTALE}
 	}
 	if err != nil {
 		p.read.Close()
@@ -63,6 +65,9 @@ func (p *File) Close() {
 		p.read.Close()
 	}
 }
+
+// Handle is the open file, nil when it is not readable. It must not be closed.
+func (p *File) Handle() *os.File { return p.read }
 
 // Stat describes the pinned file as it is now.
 func (p *File) Stat() (anchor.Info, error) {
