@@ -20,7 +20,7 @@ import (
 //
 //   - an [*Error] is itself;
 //   - a [*fence.Denial], also below another error, is FS_SANDBOX_DENIED with
-//     the denial as data;
+//     the denial as data, and beside it `op` and `displayPath` of a file call;
 //   - an error of a room below keeps its stable code, and what it knows of
 //     path, errno and system call;
 //   - where it concerns a patch, the hunk that did not fit goes along as `hunk`
@@ -41,7 +41,7 @@ func ErrorOf(err error) *Error {
 	}
 	var denial *fence.Denial
 	if errors.As(err, &denial) {
-		return deniedError(denial, err).with(trashOf(err)).with(patchOf(err))
+		return deniedError(denial, err).with(callOf(err)).with(trashOf(err)).with(patchOf(err))
 	}
 	var fs *provider.Error
 	var tr *record.Error
@@ -75,6 +75,16 @@ func (e *Error) with(members []byte) *Error {
 		e.Data = append(append(e.Data[:len(e.Data)-1:len(e.Data)-1], members...), '}')
 	}
 	return e
+}
+
+// callOf is what a denial does not say of the file call that met it, as
+// members: its path is canonical.
+func callOf(err error) []byte {
+	var fs *provider.Error
+	if !errors.As(err, &fs) {
+		return nil
+	}
+	return members("op", fs.Op, "displayPath", fs.Path)
 }
 
 // patchOf is what is known of a patch that failed, as members.

@@ -17,7 +17,8 @@ import (
 	"github.com/wattle-dev/wattle/fence"
 )
 
-// bare is a client that knows nothing but WebSocket and JSON.
+// bare is a client that knows nothing but WebSocket and JSON: what one in
+// another language sees.
 type bare struct {
 	h      *house
 	ws     *websocket.Conn

@@ -19,6 +19,7 @@ import (
 type failure struct {
 	Op      string                `json:"op"`
 	Path    string                `json:"path"`
+	Shown   string                `json:"displayPath"` // with a denial, whose path is canonical
 	Errno   string                `json:"errno"`
 	Syscall string                `json:"syscall"`
 	Outcome record.Outcome        `json:"outcome"`
@@ -55,7 +56,10 @@ func fileError(ctx context.Context, op, shown string, err error) error {
 		out.Op = data.Op
 	}
 	denial := e.Denial()
-	if data.Path != "" && denial == nil { // a denial's path is canonical
+	switch {
+	case denial != nil && data.Shown != "":
+		out.Path = data.Shown
+	case denial == nil && data.Path != "":
 		out.Path = data.Path
 	}
 	out.Detail = withoutPrefix(e.Message, out)
@@ -120,10 +124,9 @@ func refused(op, shown string, e *api.Error, member string) error {
 // withoutPrefix is the part of a message behind operation and path, which the
 // error writes itself.
 func withoutPrefix(message string, e *provider.Error) string {
-	rest, ok := strings.CutPrefix(message, e.Op)
-	if !ok {
-		return message
+	prefix := e.Op
+	if e.Path != "" {
+		prefix += " " + e.Path
 	}
-	rest = strings.TrimPrefix(rest, " "+e.Path)
-	return strings.TrimPrefix(rest, ": ")
+	return strings.TrimPrefix(message, prefix+": ")
 }
