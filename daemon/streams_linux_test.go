@@ -59,6 +59,9 @@ func TestStreamOnTheWire(t *testing.T) {
 	var version string
 	r := p.call("fs/streamText", `{"sessionId":"`+id+`","path":"long","chunkBytes":1000}`)
 	stream := r["streamId"].(string)
+	if len(p.events) > 0 {
+		t.Errorf("before the answer came %v", p.events[0])
+	}
 	var b strings.Builder
 	for n := 1; ; n++ {
 		e := p.event()

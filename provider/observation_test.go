@@ -74,7 +74,9 @@ func TestObservationChanges(t *testing.T) {
 // stays. What fell out is unseen: it can be created only, not overwritten.
 func TestObservationsAreBounded(t *testing.T) {
 	const limit = 100
-	key := func(i int) provider.Target { return provider.Target{TargetKey: provider.TargetKey(fmt.Sprint("/w/", i))} }
+	key := func(i int) provider.Target {
+		return provider.Target{TargetKey: provider.TargetKey(fmt.Sprint("/w/", i))}
+	}
 	for last := range 4 * limit {
 		o := provider.NewObservations(limit)
 		for i := range last + 1 {
