@@ -73,6 +73,16 @@ func TestAfterReply(t *testing.T) {
 			t.Fatalf("%q", got)
 		}
 	}
+	// The reader, too, may be the last to have to do with a batch.
+	for range 200 {
+		p.send("[" + call(1, "a") + strings.Repeat(",1", 45) + "]")
+		if got := p.recv(); !strings.HasPrefix(got, "[") {
+			t.Fatalf("before the answer of the batch came %s", got)
+		}
+		if got := p.recv(); got != chunk("a") {
+			t.Fatal(got)
+		}
+	}
 	p.send(call(4, "no"))
 	p.recv()
 	p.send(call(5, "c"))

@@ -90,7 +90,7 @@ func TestStreamOnTheWire(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(h.ws, "short"), []byte("x"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for range 300 {
+	for range 50 {
 		p.call("fs/streamText", `{"sessionId":"`+id+`","path":"short"}`)
 		if len(p.events) > 0 {
 			t.Fatalf("before the answer came %v", p.events[0])
