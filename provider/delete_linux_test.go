@@ -10,20 +10,22 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/wattle-dev/wattle/fence"
 	"github.com/wattle-dev/wattle/internal/anchor"
 	"github.com/wattle-dev/wattle/provider"
 	"github.com/wattle-dev/wattle/provider/providertest"
+	"github.com/wattle-dev/wattle/trash"
 	"github.com/wattle-dev/wattle/trash/record"
 )
 
-// heap is a trash as small as one can be: a directory. It stands in for the
-// room that has the real one, and keeps its promises: one rename, identity
-// looked at afterwards, a foreign file put back.
+// heap is a trash as small as one can be: a directory whose refusals a test can
+// choose. It keeps the promises of the interface: one rename, identity looked
+// at afterwards, a foreign file put back.
 type heap struct {
-	dir    string
-	before func() // right before the rename, if set
-	fails  *record.Error
+	dir   string
+	fails *record.Error // what Put answers, if set
 }
 
 func newHeap(t *testing.T) *heap {
@@ -53,9 +55,6 @@ func (h *heap) Put(ctx context.Context, dir *anchor.Dir, name, path string, want
 		return fail(record.CodeUnavailable, record.Failed, err)
 	}
 	defer files.Close()
-	if h.before != nil {
-		h.before()
-	}
 	as := name + "." + rand.Text()
 	if err := dir.Rename(name, files, as, anchor.NoReplace); err != nil {
 		code := record.CodeFailed
@@ -93,15 +92,17 @@ func (h *heap) held(t *testing.T) []string {
 	return out
 }
 
+// TestContractWithTrash takes the trash that users get. TRASH rows need one, and
+// no other row may come out otherwise because there is one.
 func TestContractWithTrash(t *testing.T) {
-	for _, lacks := range []bool{false, true} {
-		providertest.Run(t, func(t *testing.T) provider.Provider {
-			l, err := provider.NewLocal(provider.Config{Cwd: "/", Trash: newHeap(t)})
-			must(t, err)
-			l.Lack(lacks, lacks, lacks)
-			return l
-		})
-	}
+	inMemory(t)
+	providertest.Run(t, func(t *testing.T) provider.Provider {
+		b, err := trash.New(trash.Config{DataHome: t.TempDir(), UID: os.Getuid()})
+		must(t, err)
+		l, err := provider.NewLocal(provider.Config{Cwd: "/", Trash: b})
+		must(t, err)
+		return l
+	})
 }
 
 // Somebody else acts at a named point inside a delete. What they wrote is never
@@ -300,6 +301,42 @@ func TestDeletePathIdentity(t *testing.T) {
 		}
 		p.only()
 	})
+}
+
+// Nothing is deleted across a mount, and a mount point not at all.
+func TestDeleteAcrossMounts(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("SKIP: needs root to mount")
+	}
+	h := newHeap(t)
+	p := newPlace(t, "", provider.Config{Trash: h})
+	must(t, os.MkdirAll(p.W+"/d/e/mnt", 0o755))
+	p.put("d/f", "x")
+	p.put("file", "x")
+	must(t, os.WriteFile(p.O+"/kept", []byte("kept"), 0o644))
+	for from, to := range map[string]string{p.O: p.W + "/d/e/mnt", p.O + "/kept": p.W + "/file"} {
+		if err := unix.Mount(from, to, "", unix.MS_BIND, ""); err != nil {
+			t.Skipf("SKIP: cannot mount: %v", err)
+		}
+		t.Cleanup(func() { unix.Unmount(to, unix.MNT_DETACH) })
+	}
+	full, err := fence.New(fence.Policy{Mode: fence.FullAccess, Workspace: p.W})
+	must(t, err)
+	for _, f := range []*fence.Fence{p.f, full} {
+		for _, path := range []string{"d/e/mnt", "d/e", "d", "file"} {
+			for _, permanent := range []bool{true, false} {
+				_, err := p.l.DeletePath(t.Context(), f, path, provider.DeletePathOptions{Permanent: permanent, Recursive: true})
+				code(t, err, provider.Code(record.CodeRejected))
+				var e *provider.Error
+				if !errors.As(err, &e) || e.Reason != record.ReasonProtected {
+					t.Errorf("%s: %+v", path, e)
+				}
+			}
+		}
+	}
+	if b, _ := os.ReadFile(p.W + "/d/e/mnt/kept"); string(b) != "kept" || p.get("d/f") != "x" {
+		t.Errorf("%q, %q", b, p.get("d/f"))
+	}
 }
 
 func TestNeverDeleted(t *testing.T) {

@@ -10,7 +10,10 @@ import (
 // (the target was looked at), "locked", "judged" (the guard holds), "opened"
 // (before content is read), "staged" (the new content is complete), "checked"
 // (right before the exchange), "exchanged", "restoring" (right before it is
-// exchanged back). Moves and copies of paths also have "surveyed" (the tree was
+// exchanged back). Deletes and moves add "prepared" (before anything is staged),
+// "published" (the source of a move is still there) and "aside" (what is to be
+// unlinked has its hidden name).
+// Moves and copies of paths also have "surveyed" (the tree was
 // looked through), "copied" (an entry of it was), "renamed", and "published"
 // (the copy of a move has its name, and the source is still there).
 func (l *Local) SetHook(f func(point string)) { l.hook = f }

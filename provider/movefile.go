@@ -70,12 +70,12 @@ func (m *movingFile) aimed(from, to Target) (MoveOutcome, error) {
 
 // lockPair takes the locks of two keys in sorted order, so that two moves in
 // opposite directions do not wait for each other.
-func (m *movingFile) lockPair(a, b string) (release func(), err error) {
-	first, err := m.files.lock(m.ctx, min(a, b))
+func (c *call) lockPair(a, b string) (release func(), err error) {
+	first, err := c.files.lock(c.ctx, min(a, b))
 	if err != nil {
 		return nil, err
 	}
-	second, err := m.files.lock(m.ctx, max(a, b))
+	second, err := c.files.lock(c.ctx, max(a, b))
 	if err != nil {
 		first()
 		return nil, err
@@ -118,6 +118,7 @@ func (m *movingFile) try(src, dst aim) (MoveOutcome, error) {
 	if err := m.judgeDestination(to, cg); err != nil {
 		return MoveOutcome{}, err
 	}
+	m.at("prepared")
 	if err := m.alive(); err != nil {
 		return MoveOutcome{}, err
 	}

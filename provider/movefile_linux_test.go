@@ -44,7 +44,7 @@ func TestForeignChangeDuringMoveFile(t *testing.T) {
 	}
 	inMemory(t)
 	reached := map[string]int{}
-	points := []string{"locked", "judged", "staged", "checked", "exchanged", "published", "aside"}
+	points := []string{"locked", "judged", "prepared", "staged", "checked", "exchanged", "published", "aside"}
 	defer func() {
 		for _, point := range points {
 			if reached[point] == 0 {
@@ -97,10 +97,13 @@ func TestForeignChangeDuringMoveFile(t *testing.T) {
 								return // this way of moving has no such point
 							}
 							reached[point]++
+							if guarded && point == "prepared" && a.mine != "" && provider.CodeOf(err) != provider.CodeStaleVersion && provider.CodeOf(err) != provider.CodeNotObserved {
+								t.Errorf("%v, although the guard does not hold", err)
+							}
 							if strings.HasPrefix(a.name, "destination") {
 								// The first "checked" is that of a replacement; without
 								// one it comes after the publication.
-								early := slices.Contains([]string{"locked", "judged", "staged"}, point) || point == "checked" && there
+								early := slices.Contains([]string{"locked", "judged", "prepared", "staged"}, point) || point == "checked" && there
 								if err != nil && p.regular("f") != text || err == nil && early && !strings.HasPrefix(p.regular("g"), "one\n") {
 									t.Errorf("the content is lost: %v, f %q, g %q", err, p.regular("f"), p.regular("g"))
 								}
@@ -188,6 +191,39 @@ func (p *place) all() string {
 		s += p.regular(n)
 	}
 	return s
+}
+
+// The file that is moved has a name elsewhere, which must not be taken for the
+// place from which it was driven out.
+func TestMoveDrivenOut(t *testing.T) {
+	p := newPlace(t, "", provider.Config{})
+	p.put("f", "mine")
+	p.put("g", "old")
+	over := func(content string) {
+		must(t, os.WriteFile(p.O+"/n", []byte(content), 0o644))
+		must(t, os.Rename(p.O+"/n", p.W+"/g"))
+	}
+	once := map[string]bool{}
+	p.l.SetHook(func(at string) {
+		if once[at] {
+			return
+		}
+		once[at] = true
+		switch at {
+		case "checked":
+			over("first")
+		case "restoring":
+			over("newest")
+		}
+	})
+	_, err := p.l.MoveFile(t.Context(), p.f, p.target("f"), p.target("g"), provider.MoveOptions{
+		ExpectedDestination: &provider.WriteIntent{Kind: provider.ReplaceIfVersion, Version: p.version("g")},
+	})
+	code(t, err, provider.CodeStaleVersion)
+	if p.get("f") != "mine" || p.get("g") != "newest" || !once["restoring"] {
+		t.Errorf("f %q, g %q", p.get("f"), p.get("g"))
+	}
+	p.only("f", "g")
 }
 
 func TestMoveKeepsTheFile(t *testing.T) {

@@ -131,7 +131,7 @@ func (e ends) lock(other string) (func(), error) {
 	if other == e.to.path {
 		return e.from.files.lock(e.from.ctx, other)
 	}
-	return e.from.lockBoth(other, e.to.path)
+	return e.from.lockPair(other, e.to.path)
 }
 
 // pin pins the source. The root of the file system has no name: it can be

@@ -92,7 +92,7 @@ func (c *call) keepsOverwritten() (bool, error) {
 	}
 	if c.trash == nil {
 		return false, &Error{Code: record.CodeUnavailable, Op: c.op, Path: c.shown, Outcome: record.Rejected, Reason: record.ReasonBackend,
-			Detail: "the policy keeps what is overwritten, and there is no trash"}
+			Detail: saysNoTrash}
 	}
 	return true, nil
 }
@@ -136,10 +136,14 @@ func (p *placing) noReplace() error {
 			return err
 		}
 		err := p.from.Rename(p.name, p.dir, p.to.name, anchor.Replace)
-		if err != nil {
-			_ = p.dir.Rmdir(p.to.name)
+		if err == nil {
+			return nil
 		}
-		return err
+		if rerr := p.dir.Rmdir(p.to.name); rerr != nil || !errors.Is(err, syscall.EEXIST) {
+			return err
+		}
+		// os.Root renames over no directory at all.
+		return p.from.Rename(p.name, p.dir, p.to.name, anchor.Replace)
 	}
 	if err := p.from.Link(p.name, p.dir, p.to.name); err != nil {
 		return err
@@ -176,6 +180,15 @@ func (p *placing) overEmpty() error {
 		return err
 	}
 	err := p.from.Rename(p.name, p.dir, p.to.name, anchor.Replace)
+	if errors.Is(err, syscall.EEXIST) {
+		// Not empty in the words of some systems; or os.Root, which renames
+		// over no directory at all.
+		if err = p.dir.Rmdir(p.to.name); err == nil {
+			if err = p.from.Rename(p.name, p.dir, p.to.name, anchor.Replace); err != nil {
+				_ = p.dir.Mkdir(p.to.name, 0o777)
+			}
+		}
+	}
 	switch {
 	case errors.Is(err, syscall.ENOTEMPTY), errors.Is(err, syscall.EEXIST):
 		return p.exists(saysNotEmpty)
@@ -313,23 +326,25 @@ func (p *placing) intoTrash(dir *anchor.Dir, name string, old anchor.Info) error
 	if err != nil {
 		var r *record.Error
 		if errors.As(err, &r) && r.Outcome == record.Unknown {
-			return p.to.ofTrash(err)
+			return p.unkept(err)
 		}
-		return p.exchangeBack(p.to.ofTrash(err))
+		return p.exchangeBack(p.unkept(err))
 	}
 	p.replaced, p.trashed = record.Trashed, &e
 	return nil
 }
 
-// ofTrash makes an error of this call from one of the trash.
-func (c *call) ofTrash(err error) error {
-	var r *record.Error
-	if !errors.As(err, &r) {
-		return c.mapped(err)
+// unkept is the error when the trash has not taken what is replaced.
+func (p *placing) unkept(err error) error {
+	err = p.to.untrashed(err)
+	var e *Error
+	if errors.As(err, &e) && e.Code == record.CodeUnavailable {
+		e.Detail = saysNoTrash
 	}
-	return &Error{Code: Code(r.Code), Op: c.op, Path: c.shown, Errno: r.Errno, Syscall: r.Syscall,
-		Outcome: r.Outcome, Reason: r.Reason, Detail: r.Detail, Cause: bare(r.Cause)}
+	return err
 }
+
+const saysNoTrash = "the policy keeps what is overwritten, and no trash can take it"
 
 // overPlain replaces where names cannot be exchanged: by a rename. What is to
 // be kept gets a second name first.
@@ -369,7 +384,7 @@ func (p *placing) overPlain(now anchor.Info, keep bool) error {
 	}
 	e, err := p.to.trash.Put(context.WithoutCancel(p.to.ctx), p.dir, aside, p.to.path, old, false)
 	if err != nil {
-		return p.to.ofTrash(err)
+		return p.to.mapped(p.unkept(err))
 	}
 	p.replaced, p.trashed = record.Trashed, &e
 	return nil

@@ -85,6 +85,9 @@ type SourceFailure struct {
 
 // MoveOutcome is the result of moveFile. A destination that was published with
 // a source left behind is a result, not an error.
+//
+// Without hunks the text of the destination is that of the source:
+// Destination.After is empty where SourceBefore is null.
 type MoveOutcome struct {
 	SourceBefore  *string        `json:"sourceBefore"`
 	Destination   WriteOutcome   `json:"destination"`
@@ -151,7 +154,15 @@ type MakeDirOutcome struct {
 type Mover interface {
 	// DeleteFile removes a regular file: into the trash, or outright. The
 	// target was resolved, so the real file goes, not a link to it. Absent or
-	// stale is FS_STALE_VERSION, also without a guard. Section 4.5.
+	// stale is FS_STALE_VERSION, also without a guard. A file that could not be
+	// written, as one of mode 0444, is FS_PERMISSION_DENIED unless overridden.
+	// Without a trash TRASH_UNAVAILABLE; what the trash says is passed on with
+	// its code, outcome and reason. Every error has an outcome. Section 4.5.
+	//
+	// Outright, the file gets a hidden name first and is looked at there: one
+	// that was changed or replaced meanwhile comes back. Where its name has
+	// been taken by then it is kept under the hidden one, which the error
+	// names (FS_IO_ERROR, outcome unknown).
 	//
 	// Concurrency: as WriteText.
 	DeleteFile(ctx context.Context, f *fence.Fence, t Target, o DeleteOptions) (DeleteOutcome, error)
@@ -159,7 +170,14 @@ type Mover interface {
 	// DeletePath removes a file, a directory or a link itself. Nothing there
 	// is already_absent. The workspace root and its ancestors, home, mount
 	// points, trash directories and special files are refused with outcome
-	// rejected.
+	// rejected: TRASH_REJECTED, special files FS_NOT_REGULAR_FILE. In a tree
+	// special files go along; what the fence keeps from being deleted in it, a
+	// mount, or a directory that cannot be looked into keeps the whole.
+	//
+	// The mode of a file does not matter, as for rm -f. A directory that is not
+	// empty is not deleted outright without Recursive: FS_IO_ERROR, ENOTEMPTY.
+	// Once the removal of a tree has begun, nothing cancels it; one that ends
+	// half-way is an error with outcome unknown.
 	//
 	// Concurrency: takes the lock of the path; entries that come into a
 	// directory meanwhile go with it into the trash, and make an outright
@@ -168,6 +186,12 @@ type Mover interface {
 
 	// MoveFile publishes a file at another target and removes it at the first.
 	// Section 4.6.
+	//
+	// Without hunks the file itself moves, with its metadata and content of any
+	// kind; across file systems, where it cannot have two names, and where the
+	// source's directory cannot be written, it is copied. Both ends are
+	// read-only files as for DeleteFile. Once anything is staged, nothing
+	// cancels it.
 	//
 	// Concurrency: takes both locks, in sorted order.
 	MoveFile(ctx context.Context, f *fence.Fence, from, to Target, o MoveOptions) (MoveOutcome, error)

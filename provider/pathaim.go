@@ -16,7 +16,7 @@ type end struct {
 	path string // canonical parent and name
 	dir  string // the canonical parent
 	name string // empty for the root of the file system
-	// orphan: the parent does not exist, or is a link that leads to nothing.
+	// orphan: the parent does not exist.
 	orphan bool
 	// asDir: the spelling says that a directory is meant.
 	asDir bool
@@ -40,29 +40,13 @@ func (c *call) wayOf(path, cwd string) (way, error) {
 	return way{&named, text}, nil
 }
 
-// end decides which entry the path names now, and asks the fence. A path that
-// ends in a slash or in dots names a directory, and a link there is followed.
+// end decides which entry the path names now, and asks the fence.
 func (w way) end(access fence.Access) (end, error) {
-	e := end{call: w.call}
-	parent, name := filepath.Split(w.text)
-	if name == "" || name == "." || name == ".." {
-		parent, name, e.asDir = w.text, "", true
-	}
-	r, err := w.canonical(parent, access)
+	a, err := w.aimAt(w.text, access)
 	if err != nil {
 		return end{}, err
 	}
-	if r.Dangling != "" {
-		r.Path = r.Dangling // what the fence must say about it
-	}
-	e.path = filepath.Join(r.Path, name)
-	e.orphan = r.Dangling != "" || len(r.Missing) > 0
-	if e.asDir {
-		e.orphan = r.Dangling != "" || len(r.Missing) > 1
-	}
-	if e.dir = filepath.Dir(e.path); e.dir != e.path {
-		e.name = filepath.Base(e.path)
-	}
+	e := end{call: w.call, path: a.path, dir: filepath.Dir(a.path), name: a.name, orphan: len(a.missing) > 0, asDir: a.slash}
 	return e, e.may(e.path, access)
 }
 
@@ -99,24 +83,6 @@ func (c *call) ours(err error) error {
 func retries(err error) bool {
 	var m errMoved
 	return errors.As(err, &m)
-}
-
-// lockBoth takes the locks of two keys in sorted order, so that two calls with
-// the same keys never wait for each other.
-func (c *call) lockBoth(a, b string) (release func(), err error) {
-	if b < a {
-		a, b = b, a
-	}
-	first, err := c.files.lock(c.ctx, a)
-	if err != nil {
-		return nil, err
-	}
-	second, err := c.files.lock(c.ctx, b)
-	if err != nil {
-		first()
-		return nil, err
-	}
-	return func() { second(); first() }, nil
 }
 
 // below is the call whose errors name an entry below the path of this one.

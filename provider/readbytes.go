@@ -92,7 +92,7 @@ func (c *call) readByteRange(p *pin, r ByteRange) (ByteContent, error) {
 // many there seem to be: the first room that is made, with one for the end to
 // show in the same read.
 func (r *scanner) collect(expect, most int64) ([]byte, error) {
-	data := make([]byte, 0, min(max(expect, 0)+1, most, 64<<20))
+	data := make([]byte, 0, min(min(max(expect, 0), 64<<20)+1, most))
 	for int64(len(data)) < most {
 		if len(data) == cap(data) {
 			data = slices.Grow(data, 512)

@@ -179,7 +179,7 @@ func (w *watch) run() {
 		for {
 			w.mu.Lock()
 			it, ok := w.pending.take()
-			over := w.ended
+			over := w.over()
 			w.mu.Unlock()
 			if over {
 				return
@@ -256,7 +256,7 @@ func (w *watch) failure(err error) Change {
 func (w *watch) tell(ch Change) {
 	done := make(chan struct{})
 	w.mu.Lock()
-	if w.ended {
+	if w.over() {
 		w.mu.Unlock()
 		return
 	}
@@ -270,6 +270,10 @@ func (w *watch) tell(ch Change) {
 	}()
 	w.changed(ch)
 }
+
+// over tells whether nothing may be told any more: also when the context has
+// just ended and its goroutine has not come to it. Called with mu held.
+func (w *watch) over() bool { return w.ended || w.ctx.Err() != nil }
 
 // end ends the watch and does not wait for a call that runs.
 func (w *watch) end() {

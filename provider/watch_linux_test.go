@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -437,6 +438,58 @@ func TestWatchComeAndGo(t *testing.T) {
 	}
 }
 
+func TestWatchEndsWithItsContext(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	p := newPlace(t, "", provider.Config{})
+	other := newTold(t)
+	second := p.watch(".", other.receive)
+	for i := range 50 {
+		ctx, cancel := context.WithCancel(t.Context())
+		r := newTold(t)
+		_, err := p.l.Watch(ctx, p.f, p.target("."), r.receive)
+		must(t, err)
+		p.mark(fmt.Sprintf("a%d", i))
+		r.until(fmt.Sprintf("changed a%d", i))
+		cancel()
+		n := len(r.lines(0))
+		p.mark(fmt.Sprintf("b%d", i))
+		other.until(fmt.Sprintf("changed b%d", i))
+		if told := r.lines(n); len(told) > 0 {
+			t.Errorf("told after the context had ended: %q", told)
+		}
+	}
+	must(t, second.Close())
+}
+
+func TestWatchCloseWaitsForTheCall(t *testing.T) {
+	p := newPlace(t, "", provider.Config{})
+	p.watch("g", func(provider.Change) {}) // so that Close has nothing else to end
+	enter, closed, left := make(chan struct{}), make(chan struct{}), false
+	w := p.watch("f", func(provider.Change) {
+		close(enter)
+		// Detached: Close has ended the watch and has only to wait now.
+		for n := 2; n > 1; n, _ = p.l.WatchState() {
+			runtime.Gosched()
+		}
+		for range 1000 {
+			runtime.Gosched()
+		}
+		select {
+		case <-closed:
+			t.Error("Close did not wait")
+		default:
+		}
+		left = true
+	})
+	p.mark("f")
+	<-enter
+	must(t, w.Close())
+	close(closed)
+	if !left {
+		t.Error("Close did not wait")
+	}
+}
+
 func TestWatchLimit(t *testing.T) {
 	p := newPlace(t, "", provider.Config{MaxWatches: 2})
 	one := p.watch(".", func(provider.Change) {})
@@ -503,5 +556,36 @@ func TestWatchUnmounted(t *testing.T) {
 	r.until("error")
 	if err := r.told[0].Err; provider.CodeOf(err) != provider.CodeNotFound {
 		t.Error(err)
+	}
+}
+
+// BenchmarkWatchTold is the time from the end of a change to the call.
+func BenchmarkWatchTold(b *testing.B) {
+	l, f, dir := benchLocal(b)
+	path := dir + "/f"
+	must(b, os.WriteFile(path, nil, 0o644))
+	told := make(chan struct{}, 1)
+	w, err := l.Watch(b.Context(), f, benchTarget(b, l, f, path), func(provider.Change) { told <- struct{}{} })
+	must(b, err)
+	defer w.Close()
+	for i := 0; b.Loop(); i++ {
+		must(b, os.Chmod(path, os.FileMode(0o600+i%2)))
+		<-told
+	}
+}
+
+// BenchmarkWatchBegin is a watch begun and ended, beside another one.
+func BenchmarkWatchBegin(b *testing.B) {
+	l, f, dir := benchLocal(b)
+	none := func(provider.Change) {}
+	w, err := l.Watch(b.Context(), f, benchTarget(b, l, f, dir), none)
+	must(b, err)
+	defer w.Close()
+	must(b, os.Mkdir(dir+"/d", 0o755))
+	t := benchTarget(b, l, f, dir+"/d")
+	for b.Loop() {
+		w, err := l.Watch(b.Context(), f, t, none)
+		must(b, err)
+		must(b, w.Close())
 	}
 }

@@ -93,23 +93,36 @@ func (w *lineWindow) skip(piece []byte) []byte {
 // the line and belongs to the text before anything else.
 func (w *lineWindow) add(part []byte) {
 	w.begun = true
-	for i := 0; i < len(part) && !w.cut && !w.over; {
-		if part[i] == '\r' {
-			if w.cr {
-				w.push(part[i:i+1], 1)
-			}
-			w.cr = true
-			i++
-			continue
-		}
+	for len(part) > 0 && !w.cut && !w.over {
 		if w.cr {
 			w.cr = false
 			w.push([]byte{'\r'}, 1)
-			continue
 		}
-		r, n := utf8.DecodeRune(part[i:])
-		w.push(part[i:i+n], utf16.RuneLen(r))
-		i += n
+		run, rest, cr := bytes.Cut(part, []byte{'\r'})
+		w.addRun(run)
+		part, w.cr = rest, cr
+	}
+}
+
+// addRun adds characters without a CR among them. Most lines fit whole: there
+// are never more units than bytes.
+func (w *lineWindow) addRun(run []byte) {
+	if len(run) <= min(w.length-w.units, w.budget()-len(w.text)) {
+		w.text = append(w.text, run...)
+		for _, b := range run {
+			if utf8.RuneStart(b) {
+				w.units++
+			}
+			if b >= 0xf0 { // four bytes, which are a pair of units
+				w.units++
+			}
+		}
+		return
+	}
+	for len(run) > 0 && !w.cut && !w.over {
+		r, n := utf8.DecodeRune(run)
+		w.push(run[:n], utf16.RuneLen(r))
+		run = run[n:]
 	}
 }
 
@@ -117,7 +130,6 @@ func (w *lineWindow) add(part []byte) {
 // halves of a surrogate pair.
 func (w *lineWindow) push(c []byte, units int) {
 	switch {
-	case w.cut || w.over:
 	case w.units+units > w.length:
 		w.cut = true
 	case len(w.text)+len(c) > w.budget():

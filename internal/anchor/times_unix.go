@@ -1,4 +1,4 @@
-//go:build unix && !linux
+//go:build unix && (!linux || portable)
 
 package anchor
 
@@ -9,7 +9,7 @@ import (
 )
 
 // SetMtime sets the time of modification of an open file or directory, in
-// nanoseconds since 1970, to the microsecond. The time of the last access
+// nanoseconds since 1970, cut to the microsecond. The time of the last access
 // becomes now.
 func SetMtime(f *os.File, mtime int64) error {
 	conn, err := f.SyscallConn()
@@ -19,7 +19,7 @@ func SetMtime(f *os.File, mtime int64) error {
 	var inner error
 	err = conn.Control(func(fd uintptr) {
 		inner = syscall.Futimes(int(fd), []syscall.Timeval{
-			syscall.NsecToTimeval(time.Now().UnixNano()), syscall.NsecToTimeval(mtime),
+			syscall.NsecToTimeval(time.Now().UnixNano()), syscall.NsecToTimeval(mtime - mtime%1000),
 		})
 	})
 	if err == nil {
@@ -28,5 +28,6 @@ func SetMtime(f *os.File, mtime int64) error {
 	return pathError("futimes", f.Name(), err)
 }
 
-// CarryLink does nothing here, and says so: a link is made anew.
-func (d *Dir) CarryLink(string, Info) (lost []string) { return []string{"mtime"} }
+// CarryLink does nothing here: a link that is made anew is its text, and that
+// is not called a loss.
+func (d *Dir) CarryLink(string, Info) (lost []string) { return nil }

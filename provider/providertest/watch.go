@@ -15,6 +15,7 @@ import (
 
 	"github.com/wattle-dev/wattle/fence"
 	"github.com/wattle-dev/wattle/provider"
+	"github.com/wattle-dev/wattle/trash/record"
 )
 
 // RunWatch holds an implementation to the watch of the contract alone.
@@ -127,6 +128,7 @@ func (w *World) move(from, to string) { w.T.Helper(); w.must(os.Rename(w.Path(fr
 func (w *World) remove(name string)   { w.T.Helper(); w.must(os.Remove(w.Path(name))) }
 
 func withFile(w *World) { w.File("W/d/f", "old") }
+func withTree(w *World) { w.Dir("W/d/t/sub"); w.File("W/d/t/sub/x", "") }
 
 // deeds change f at most, and further names where they say so.
 var deeds = []deed{
@@ -163,6 +165,20 @@ var deeds = []deed{
 		w.ok(write("ws", "W/d/f", "y", noGuard))
 		w.ok(edit("ws", "W/d/f", "y", "z", provider.EditOptions{}))
 	}, want: []string{"f"}},
+
+	{name: "patchText", disk: func(w *World) { w.File("W/d/f", "old\n") }, do: func(w *World) { w.ok(patchWith("ws", "W/d/f", oldToNew, provider.EditOptions{})) }, want: []string{"f"}},
+	{name: "deleteFile", disk: withFile, do: func(w *World) { w.ok(deleteFile("ws", "W/d/f", provider.DeleteOptions{Permanent: true})) }, want: []string{"f"}},
+	{name: "deletePath, a directory", disk: withTree, do: func(w *World) {
+		w.ok(deletePath("ws", "W/d/t", provider.DeletePathOptions{Permanent: true, Recursive: true}, record.Deleted))
+	}, want: []string{"t"}},
+	{name: "moveFile", disk: withFile, do: func(w *World) { w.ok(moveFile("ws", "W/d/f", "W/d/g", provider.MoveOptions{})) }, want: []string{"f", "g"}},
+	{name: "movePath over a file", disk: func(w *World) { withFile(w); w.File("W/d/g", "g") }, do: func(w *World) { w.ok(movePath("ws", "W/d/f", "W/d/g", true)) }, want: []string{"f", "g"}},
+	{name: "movePath, a directory away", disk: withTree, do: func(w *World) { w.ok(movePath("ws", "W/d/t", "W/g", false)) }, want: []string{"t"}},
+	{name: "copyPath", disk: func(w *World) { w.File("W/d/g", "g") }, do: func(w *World) { w.ok(copyPath("ws", "W/d/g", "W/d/f", provider.CopyPathOptions{})) }, want: []string{"f"}},
+	{name: "copyPath, a directory", disk: func(w *World) { withTree(w); w.move("W/d/t", "W/g") }, do: func(w *World) {
+		w.ok(copyPath("ws", "W/g", "W/d/f", provider.CopyPathOptions{Recursive: true}))
+	}, want: []string{"f"}},
+	{name: "makeDir", do: func(w *World) { w.ok(makeDir("ws", "W/d/f/sub", true, "W/d/f", "W/d/f/sub")) }, want: []string{"f"}},
 
 	// What is no change of an entry that may be seen.
 	{name: "nothing", disk: withFile, do: func(w *World) {}},
