@@ -28,6 +28,14 @@ func (w *world) print(format string, a ...any) error {
 	return nil
 }
 
+// bytes is part of the result as it is.
+func (w *world) bytes(b []byte) error {
+	if _, err := w.stdout.Write(b); err != nil {
+		return fmt.Errorf("write result: %w", err)
+	}
+	return nil
+}
+
 // outgoing encodes as the daemon does: what is no UTF-8 becomes U+FFFD, and
 // equal values give equal text.
 var outgoing = json.JoinOptions(jsontext.AllowInvalidUTF8(true), json.Deterministic(true))
