@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -60,7 +61,7 @@ func newFSCopy(w *world) *cobra.Command {
 			return w.result(f.json, r, func() error {
 				w.told(0, r.MetadataLost)
 				w.replaced(r.Replaced, r.Trashed)
-				return w.print("copied %s to %s  %d files, %d bytes\n", printable(args[0]), printable(r.Path), r.Files, r.Bytes)
+				return w.print("copied %s to %s  %s, %s\n", printable(args[0]), printable(r.Path), count(int64(r.Files), "file"), count(r.Bytes, "byte"))
 			})
 		})
 	f.add(c)
@@ -77,6 +78,14 @@ func (w *world) replaced(o record.Outcome, e *record.Entry) {
 	case o != "":
 		w.say("what was there is %s", o)
 	}
+}
+
+// count is a number of things.
+func count(n int64, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return strconv.FormatInt(n, 10) + " " + thing + "s"
 }
 
 func newFSMakeDir(w *world) *cobra.Command {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -13,9 +14,12 @@ import (
 	"github.com/wattle-dev/wattle/trash/record"
 )
 
+const patchAnew = "read the file again, and make the patch from what it holds now"
+
 // patchHints are for what a patch meets beside hunks that do not fit.
 var patchHints = map[string]string{
-	string(provider.CodePatchMismatch): "read the file again, and make the patch from what it holds now",
+	string(provider.CodePatchMismatch): patchAnew,
+	string(provider.CodeStaleVersion):  patchAnew,
 	string(provider.CodeAlreadyExists): "--overwrite lets the patch replace a file that is there",
 	record.CodeUnavailable:             "--permanent deletes outright",
 }
@@ -105,11 +109,23 @@ func (w *world) unpatched(err error, asJSON bool) error {
 	var data struct {
 		Report *provider.PatchReport `json:"report"`
 	}
-	decodeData(wire(err), &data)
-	if data.Report != nil && !asJSON {
+	e := wire(err)
+	decodeData(e, &data)
+	switch {
+	case data.Report == nil && e.Stable() == string(provider.CodePatchMismatch):
+		return hinted(err, "wattle fs patch --help shows the form of a patch")
+	case data.Report != nil && !asJSON:
 		w.reported(data.Report)
+		if !slices.ContainsFunc(data.Report.Operations, remains) {
+			w.say("nothing was changed")
+		}
 	}
 	return advised(err, patchHints)
+}
+
+// remains tells whether an operation of a patch has changed something.
+func remains(o provider.ApplyOperation) bool {
+	return o.State == provider.ApplyDone || o.State == provider.ApplyLeft
 }
 
 // reported is the report on stderr.

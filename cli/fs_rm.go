@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 
@@ -90,7 +91,7 @@ func (w *world) each(ctx context.Context, paths []string, asJSON bool, do func(s
 			continue
 		}
 		f, ok := wrap(err).(*failed)
-		if !ok || ctx.Err() != nil {
+		if !ok || ctx.Err() != nil || errors.Is(err, errWrite) {
 			return err // no more can be done
 		}
 		w.complain(f, false, asJSON)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/wattle-dev/wattle/api"
 	"github.com/wattle-dev/wattle/api/client"
@@ -104,6 +105,7 @@ func (w *world) onOwnSession(ctx context.Context, f *fileFlags, use func(context
 		if !strings.HasPrefix(e.Type, watchEvents) {
 			return
 		}
+		e.Time = time.Now().UTC() // as a daemon's log would
 		select {
 		case x.changes <- e:
 		case <-watching.Done():

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -108,7 +107,7 @@ func (w *world) change(e api.Event, asJSON bool) error {
 		if err != nil {
 			return err
 		}
-		line = "changed  " + printable(filepath.Join(d.Path, d.Name))
+		line = "changed  " + printable(d.Path)
 	case api.EventWatchError.Name:
 		d, err := api.EventWatchError.Decode(e)
 		if err != nil {

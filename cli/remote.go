@@ -77,7 +77,8 @@ func call[P, R any](ctx context.Context, r *remote, m api.Method[P, R], p P) (R,
 	var none R
 	raw, err := json.Marshal(p)
 	if err != nil {
-		return none, api.NewError(codeNotText, m.Name+": a name or text that is not UTF-8 cannot travel to the daemon")
+		return none, hinted(api.NewError(codeNotText, m.Name+": a name or text that is not UTF-8 cannot travel to the daemon"),
+			"it can be used while no daemon runs")
 	}
 	if most := r.hello.Limits.MaxFrameBytes; int64(len(raw))+envelope > most {
 		return none, api.NewError(codeTooLarge, fmt.Sprintf("%s: %d bytes do not fit into a message of the daemon (%d)", m.Name, len(raw), most), "limit", most)
