@@ -62,6 +62,9 @@ func (w *world) anywhere(ctx context.Context, f *fileFlags, use func(context.Con
 	var own *failed
 	if code := signalled(ctx); code != 0 && errors.As(err, &own) {
 		own.code = code
+		if wire(own.err).Stable() == api.CodeCancelled {
+			own.hint = "it may have happened all the same; look before you try again"
+		}
 	}
 	return err
 }
