@@ -4,6 +4,7 @@ import (
 	"github.com/wattle-dev/wattle/fence"
 	"github.com/wattle-dev/wattle/sandbox"
 	"github.com/wattle-dev/wattle/scratch"
+	"github.com/wattle-dev/wattle/trash"
 	"github.com/wattle-dev/wattle/trash/record"
 )
 
@@ -86,7 +87,9 @@ var (
 	EventScratchCleanFailed = newEvent[ScratchCleanFailedData]("scratch.cleanFailed", "Scratch could not be cleaned.")
 	EventScratchSwept       = newEvent[scratch.SweepReport]("scratch.swept", "Scratch that a killed daemon left was looked through.")
 
-	EventTrashPut = newEvent[record.Entry]("trash.put", "Something went to the trash.")
+	EventTrashPut      = newEvent[record.Entry]("trash.put", "Something went to the trash.")
+	EventTrashRestored = newEvent[trash.Restored]("trash.restored", "Something came back from the trash.")
+	EventTrashEmptied  = newEvent[TrashEmptiedData]("trash.emptied", "Things in the trash were removed for good.")
 
 	EventGap            = newEvent[GapData]("gap", "Events are missing here.")
 	EventServerStopping = newEvent[ServerStoppingData]("server.stopping", "The daemon stops.")
@@ -102,7 +105,7 @@ var eventTable = []*EventSpec{
 	EventProcessClosed.EventSpec, EventProcessDenied.EventSpec,
 	EventScratchCreated.EventSpec, EventScratchWritten.EventSpec, EventScratchCleaned.EventSpec,
 	EventScratchCleanFailed.EventSpec, EventScratchSwept.EventSpec,
-	EventTrashPut.EventSpec,
+	EventTrashPut.EventSpec, EventTrashRestored.EventSpec, EventTrashEmptied.EventSpec,
 	EventGap.EventSpec, EventServerStopping.EventSpec,
 }
 
