@@ -52,7 +52,7 @@ func TestErrorsTravel(t *testing.T) {
 		{"hunk", &provider.Error{Code: provider.CodePatchMismatch, Op: "patchText", Path: "x", Detail: "d", Cause: misfit},
 			`{"code":-32010,"message":` + quote("patchText x: d: "+misfit.Error()) + `,"data":{"code":"FS_PATCH_MISMATCH","op":"patchText","path":"x","hunk":{"hunkLineNumber":3,"stage":"oldLines","searchStart":1,"pattern":["a"]}}}`},
 		{"patch", &provider.Error{Code: provider.CodeStaleVersion, Op: "applyPatch", Path: "x", Cause: &provider.PatchError{Report: provider.PatchReport{Operations: []provider.ApplyOperation{}}, Cause: errors.New("gone")}},
-			`{"code":-32010,"message":"applyPatch x: gone","data":{"code":"FS_STALE_VERSION","op":"applyPatch","path":"x","report":{"operations":[],"summary":""}}}`},
+			`{"code":-32010,"message":"applyPatch x: gone; nothing was changed","data":{"code":"FS_STALE_VERSION","op":"applyPatch","path":"x","report":{"operations":[],"summary":""}}}`},
 		{"permission", fmt.Errorf("daemon: %w", &provider.Error{Code: provider.CodePermissionDenied, Op: "writeText", Path: "x", Errno: "EACCES", Syscall: "openat", Cause: syscall.EACCES}),
 			`{"code":-32010,"message":"daemon: writeText x: permission denied","data":{"code":"FS_PERMISSION_DENIED","op":"writeText","path":"x","errno":"EACCES","syscall":"openat"}}`},
 		{"path that is no text", &provider.Error{Code: provider.CodeNotFound, Op: "stat", Path: "a\xffb"},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
 	"github.com/wattle-dev/wattle/api"
@@ -36,6 +37,7 @@ const (
 type failed struct {
 	err  error
 	hint string // instead of the usual one
+	code int    // exit status instead of the usual one
 }
 
 func (f *failed) Error() string { return f.err.Error() }
@@ -102,8 +104,14 @@ func wire(err error) *api.Error {
 	return e
 }
 
+// decodeData reads what an error carries; what cannot be read is not known.
+func decodeData(e *api.Error, into any) { _ = json.Unmarshal(e.Data, into) }
+
 // status is the exit status that goes with a failure.
 func (f *failed) status(isRun bool) int {
+	if f.code != 0 {
+		return f.code
+	}
 	code := wire(f.err).Stable()
 	if isRun {
 		switch code {

@@ -1,9 +1,11 @@
 package daemon_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -138,6 +140,27 @@ func TestPatchesAreTold(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	want("atomic and failed")
+	// The error over the wire is the one that a provider in this process gives.
+	l, err := provider.NewLocal(provider.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	full, err := fence.New(fence.Policy{Mode: fence.FullAccess, Workspace: h.ws})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []string{strings.Replace(all, "-here", "-nowhere", 1), "*** Delete File: none\n", "*** Add File: old\n+x\n", "nonsense\n"} {
+		text := "*** Begin Patch\n" + bad + "*** End Patch\n"
+		_, near := l.ApplyPatch(h.ctx(), full, text, provider.ApplyOptions{Cwd: h.ws, Permanent: true})
+		_, far := f.ApplyPatch(h.ctx(), text, provider.ApplyOptions{Permanent: true})
+		var nearPatch, farPatch *provider.PatchError
+		if near == nil || far == nil || near.Error() != far.Error() || errors.As(near, &nearPatch) != errors.As(far, &farPatch) ||
+			nearPatch != nil && !reflect.DeepEqual(nearPatch.Report, farPatch.Report) {
+			t.Errorf("%q\nhere  %v\nthere %v\nreports %+v\n%+v", bad, near, far, nearPatch, farPatch)
+		}
+	}
+	want("failed again")
 	if err := apply(all, provider.ApplyOptions{}); err != nil {
 		t.Fatal(err)
 	}

@@ -56,14 +56,8 @@ func TestWatchOnTheWire(t *testing.T) {
 	do(h, c, api.FSWriteText, api.FSWriteTextParams{FileRef: api.FileRef{SessionID: s.SessionID, Path: "b"}, Content: "x"})
 	changed("b")
 
-	// After unwatch nothing of it comes; the write after it marks the place.
+	// After unwatch nothing of it comes; the write at the end marks the place.
 	do(h, c, api.FSUnwatch, api.FSUnwatchParams{SessionID: s.SessionID, WatchID: w.WatchID})
-	for e := next(); ; e = next() { // what was told before
-		d, err := api.EventFSChanged.Decode(e)
-		if err == nil && filepath.Base(d.Path) == "b" {
-			break
-		}
-	}
 	if err := os.WriteFile(filepath.Join(h.ws, "c"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}

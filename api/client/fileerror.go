@@ -63,10 +63,9 @@ func fileError(ctx context.Context, op, shown string, err error) error {
 		out.Path = data.Path
 	}
 	out.Detail = withoutPrefix(e.Message, out)
-	switch errno := errnoOf(data.Errno); {
+	errno := errnoOf(data.Errno)
+	switch {
 	case denial != nil:
-		// What the error says of the denial itself, it says again.
-		because(out, &provider.Error{Cause: denial})
 		out.Cause = denial
 	case out.Code == provider.CodeAborted:
 		out.Detail, out.Cause = "", context.Canceled
@@ -74,29 +73,31 @@ func fileError(ctx context.Context, op, shown string, err error) error {
 			out.Cause = context.Cause(ctx)
 		}
 	case errno != nil:
-		because(out, errno)
+		out.Cause = errno
 	case data.Hunk != nil:
-		because(out, data.Hunk)
+		out.Cause = data.Hunk
 	}
-	if data.Entry != nil {
-		out.Cause = &record.Error{Code: code, Outcome: data.Outcome, Reason: data.Reason, Op: out.Op, Path: out.Path,
+	switch {
+	case data.Report != nil:
+		out.Cause = &provider.PatchError{Report: *data.Report, Cause: out.Cause}
+	case data.Entry != nil:
+		// The trash's own operation and path are the first words of the rest.
+		did, why, _ := strings.Cut(out.Detail, ": ")
+		if out.Cause != nil {
+			why = strings.TrimSuffix(strings.TrimSuffix(why, out.Cause.Error()), ": ")
+		}
+		out.Cause = &record.Error{Code: code, Outcome: data.Outcome, Reason: data.Reason, Op: did, Detail: why,
 			Errno: data.Errno, Syscall: data.Syscall, Entry: data.Entry, Cause: out.Cause}
 	}
-	if data.Report != nil {
-		cause := out.Cause
-		if cause == nil {
-			cause, out.Detail = errors.New(out.Detail), ""
+	// What the error says of its cause is in the message already.
+	if out.Cause != nil {
+		said := out.Cause.Error()
+		if denial != nil {
+			said = strings.TrimPrefix((&provider.Error{Cause: denial}).Error(), ": ")
 		}
-		out.Cause = &provider.PatchError{Report: *data.Report, Cause: cause}
+		out.Detail = strings.TrimSuffix(strings.TrimSuffix(out.Detail, said), ": ")
 	}
 	return out
-}
-
-// because gives an error its cause, whose words are at the end of its detail.
-func because(e *provider.Error, cause error) {
-	e.Cause = cause
-	said := strings.TrimPrefix(cause.Error(), ": ")
-	e.Detail = strings.TrimSuffix(strings.TrimSuffix(e.Detail, said), ": ")
 }
 
 // refused is an error that is not of the file system: of the session, or of

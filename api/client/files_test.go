@@ -3,7 +3,9 @@ package client_test
 import (
 	"context"
 	"errors"
+	"reflect"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -11,6 +13,8 @@ import (
 	"github.com/wattle-dev/wattle/api/client"
 	"github.com/wattle-dev/wattle/fence"
 	"github.com/wattle-dev/wattle/provider"
+	"github.com/wattle-dev/wattle/provider/patch"
+	"github.com/wattle-dev/wattle/trash/record"
 )
 
 var at = provider.Target{TargetKey: "/w/f", DisplayPath: "/w/f"}
@@ -82,6 +86,53 @@ func TestFilesThatCannotTravel(t *testing.T) {
 	var d *fence.Denial
 	if !errors.As(err, &d) || d.Path != "/etc/x" {
 		t.Errorf("%v", err)
+	}
+}
+
+// An error comes back as it was, with all that it knows.
+func TestFileErrorsComeBack(t *testing.T) {
+	entry := &record.Entry{ID: "T", TrashDir: "/t", Name: "f", Type: "file", State: record.OK}
+	misfit := &patch.Failure{HunkLineNumber: 3, Stage: patch.StageOldLines, Pattern: []string{"a"}}
+	denial := &fence.Denial{Code: fence.CodeSandboxDenied, Path: "/real/f", Access: fence.Delete, Mode: fence.ReadOnly, Rule: fence.RuleReadOnly,
+		Hint: "ask", WritableRoots: []string{}, Verdict: fence.VerdictFence, Evidence: fence.EvidenceDecision}
+	for _, want := range []*provider.Error{
+		{Code: provider.CodeNotFound, Op: "deleteFile", Path: "/w/f"},
+		{Code: provider.CodeNotFound, Op: "deleteFile", Path: "/w/f", Detail: "a: b"},
+		{Code: provider.CodePermissionDenied, Op: "deleteFile", Path: "/w/f", Detail: "d", Errno: "EACCES", Syscall: "unlinkat", Cause: syscall.EACCES},
+		{Code: provider.CodeSandboxDenied, Op: "deleteFile", Path: "/w/shown", Detail: "d", Outcome: record.Rejected, Reason: record.ReasonProtected, Cause: denial},
+		{Code: provider.CodePatchMismatch, Op: "moveFile", Path: "/w/f", Cause: misfit},
+		{Code: record.CodeUnknown, Op: "deleteFile", Path: "/w/f", Outcome: record.Unknown, Reason: record.ReasonOperationUnknown, Errno: "EIO", Syscall: "fsync",
+			Cause: &record.Error{Code: record.CodeUnknown, Outcome: record.Unknown, Op: "put /w/f", Detail: "d", Entry: entry, Cause: syscall.EIO}},
+	} {
+		w := newWorld(t)
+		api.On(w.mux, api.FSDeleteFile, func(context.Context, *api.Request, *api.FSDeleteFileParams) (provider.DeleteOutcome, error) {
+			return provider.DeleteOutcome{}, want
+		})
+		w.listen(t)
+		c, _ := w.dial(t, client.Options{})
+		_, err := client.NewFiles(c, "s").DeleteFile(deadline(t), at, provider.DeleteOptions{})
+		var got *provider.Error
+		if !errors.As(err, &got) {
+			t.Fatal(err)
+		}
+		if got.Code != want.Code || got.Op != want.Op || got.Path != want.Path || got.Errno != want.Errno || got.Syscall != want.Syscall ||
+			got.Outcome != want.Outcome || got.Reason != want.Reason {
+			t.Errorf("%+v came back as %+v", want, got)
+		}
+		if err.Error() != want.Error() {
+			t.Errorf("%q came back as %q", want, err)
+		}
+		var d *fence.Denial
+		var h *patch.Failure
+		var e *record.Error
+		if errors.As(want, &d) && (!errors.As(err, &d) || !reflect.DeepEqual(d, denial)) ||
+			errors.As(want, &h) && (!errors.As(err, &h) || !reflect.DeepEqual(h, misfit)) ||
+			errors.As(want, &e) && (!errors.As(err, &e) || !reflect.DeepEqual(e.Entry, entry)) ||
+			want.Errno != "" && !errors.Is(err, want.Cause) && e == nil || e != nil && !errors.Is(err, syscall.EIO) {
+			t.Errorf("%v lost its cause: %#v", want, got.Cause)
+		}
+		_ = c.Close()
+		w.stop()
 	}
 }
 
