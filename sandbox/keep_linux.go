@@ -47,7 +47,7 @@ func newKeeping(k Keeper, spec *Spec, f *fence.Fence, temp *Temp) *keeping {
 		return nil
 	}
 	p := f.Policy()
-	g := &keeping{begun: time.Now().UnixNano(), own: map[string]struct{}{}}
+	g := &keeping{begun: coarseNow(), own: map[string]struct{}{}}
 	g.outright = []string{p.Scratch, spec.TempDir}
 	if temp != nil {
 		g.outright = append(g.outright, temp.path)
@@ -63,6 +63,16 @@ func newKeeping(k Keeper, spec *Spec, f *fence.Fence, temp *Temp) *keeping {
 	}
 	g.begin = func() Keeping { return k.Begin(spec.ID, f.Workspace()) }
 	return g
+}
+
+// coarseNow is the clock by which files are born: it stands still for some
+// milliseconds. What a command makes before it moves on is kept with the rest.
+func coarseNow() int64 {
+	var ts unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &ts) != nil {
+		return time.Now().UnixNano()
+	}
+	return ts.Nano()
 }
 
 // end tells the keeper, if it was ever asked.

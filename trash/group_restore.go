@@ -130,6 +130,9 @@ type comeback struct {
 	dirs  map[string]record.RemovedLine // what a directory was, by path
 	files []record.RemovedLine
 	gone  []string // directories that were removed
+	// named are the files by path, the first of each. A directory that was
+	// removed after a file of its name does not come back before it.
+	named map[string]record.RemovedLine
 	made  []madeAgain
 	// last are the directories used last: to put into, and to take from.
 	to, from heldDir
@@ -160,7 +163,7 @@ func (h *heldDir) drop() {
 }
 
 func (f *freedesktop) restorePart(ctx context.Context, g *groupPart, o RestoreOptions, r *RestoredGroup) error {
-	c := &comeback{f: f, ctx: ctx, o: o, g: g, r: r, base: filepath.Dir(g.e.original), dirs: map[string]record.RemovedLine{}}
+	c := &comeback{f: f, ctx: ctx, o: o, g: g, r: r, base: filepath.Dir(g.e.original), dirs: map[string]record.RemovedLine{}, named: map[string]record.RemovedLine{}}
 	defer c.to.drop()
 	defer c.from.drop()
 	if err := c.aim(); err != nil {
@@ -210,8 +213,17 @@ func (c *comeback) plan() error {
 		switch l.Kind {
 		case record.RemovedFile:
 			c.files = append(c.files, l)
+			if path := c.path(l.Path); c.named[path].Kind == 0 {
+				c.named[path] = l
+			}
 		case record.RemovedSeen, record.RemovedDir:
 			path := c.path(l.Path)
+			if first, ok := c.named[path]; ok && c.has(first) {
+				if l.Kind == record.RemovedDir {
+					c.r.leave(path, c.plain(path, fs.ErrExist))
+				}
+				break
+			}
 			if was, ok := c.dirs[path]; !ok || was.Kind == record.RemovedDir && l.Kind == record.RemovedSeen {
 				c.dirs[path] = l
 			}
@@ -229,6 +241,18 @@ func (c *comeback) plan() error {
 	// The end of every part has the number of the whole group.
 	c.r.NotKept = max(c.r.NotKept, lost, named)
 	return err
+}
+
+// has tells whether a file is in the group.
+func (c *comeback) has(l record.RemovedLine) bool {
+	at := inTree(l.Path, l.Tree)
+	d, err := c.g.root.Walk(filepath.Dir(at))
+	if err != nil {
+		return false
+	}
+	defer d.Close()
+	_, err = d.Lstat(filepath.Base(at))
+	return err == nil
 }
 
 // path is where a thing goes.
