@@ -11,9 +11,19 @@ import (
 // one. Any number of commands use one at once.
 type Keeper interface {
 	// Begin is called when a command is about to remove something for the first
-	// time. id is that of the Spec, by which somebody will want it all back;
-	// workspace is canonical, or "".
-	Begin(id, workspace string) Keeping
+	// time.
+	Begin(Removing) Keeping
+}
+
+// Removing is a command that is about to remove something.
+type Removing struct {
+	// ID is that of the Spec, by which somebody will want it all back.
+	ID string
+	// Workspace is canonical, or "".
+	Workspace string
+	// Writable tells whether the command could make something at a canonical
+	// path. Nothing is safe there.
+	Writable func(path string) bool
 }
 
 // Keeping is what is kept for one command. Its methods are called one at a

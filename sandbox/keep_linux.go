@@ -61,7 +61,8 @@ func newKeeping(k Keeper, spec *Spec, f *fence.Fence, temp *Temp) *keeping {
 			g.outright[i] = r.Path
 		}
 	}
-	g.begin = func() Keeping { return k.Begin(spec.ID, f.Workspace()) }
+	about := Removing{ID: spec.ID, Workspace: f.Workspace(), Writable: func(path string) bool { return f.Check(path, fence.Create) == nil }}
+	g.begin = func() Keeping { return k.Begin(about) }
 	return g
 }
 

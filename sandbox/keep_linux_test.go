@@ -27,7 +27,9 @@ import (
 // keeper gives commands a real trash, as the daemon does.
 type keeper struct{ bin *trash.Bin }
 
-func (k keeper) Begin(id, workspace string) sandbox.Keeping { return k.bin.Group(id, workspace) }
+func (k keeper) Begin(r sandbox.Removing) sandbox.Keeping {
+	return k.bin.Group(trash.GroupOptions{ID: r.ID, Base: r.Workspace, Writable: r.Writable})
+}
 
 // keepLab is a lab whose commands have a trash.
 type keepLab struct {
@@ -350,11 +352,34 @@ func TestKeptElsewhere(t *testing.T) {
 	if after := snapshot(t, dir+"/d"); after != before {
 		t.Errorf("differ:\n%s", differing(before, after))
 	}
+	// The top directory of the mount is writable itself, and so would be the
+	// trash in it: unless it is protected.
+	top := filepath.Dir(dir)
+	for _, c := range []struct {
+		protected []fence.Protection
+		kept      int64
+	}{{nil, 0}, {[]fence.Protection{{Match: "**/.Trash-*", Source: "mode"}}, 3}} {
+		if err := os.RemoveAll(side); err != nil {
+			t.Fatal(err)
+		}
+		f := k.fence(fence.WorkspaceWrite, trashing, func(p *fence.Policy) {
+			p.Writable, p.Protected = []fence.Entry{{Path: top, Source: "session"}}, c.protected
+		})
+		write(t, dir+"/d/e/f", "there", 0o640)
+		r := k.run(f, "rm -r "+dir+"/d", named("top")).ok(t)
+		if r.Kept.Count != c.kept || r.Kept.NotKept != 3-c.kept {
+			t.Errorf("%v: %+v", c.protected, r.Kept)
+		}
+		if _, err := os.Stat(side); (err == nil) != (c.kept > 0) {
+			t.Errorf("%v: %v", c.protected, err)
+		}
+	}
 	// A file where the trash would be.
 	if err := os.RemoveAll(side); err != nil {
 		t.Fatal(err)
 	}
 	write(t, side, "in the way", 0o644)
+	make()
 	r := k.run(f, command, named("half")).ok(t)
 	absent(t, dir+"/d", k.W+"/g")
 	if r.Kept.Count != 1 || r.Kept.NotKept != 3 || !strings.Contains(r.Kept.Examples[0].Why, "no trash can take it") {
@@ -401,8 +426,8 @@ type dyingKeeper struct {
 	after bool
 }
 
-func (k dyingKeeper) Begin(id, workspace string) sandbox.Keeping {
-	return dying{k.bin.Group(id, workspace), k.n, k.after}
+func (k dyingKeeper) Begin(r sandbox.Removing) sandbox.Keeping {
+	return dying{keeper{k.bin}.Begin(r), k.n, k.after}
 }
 
 type dieOrder struct {

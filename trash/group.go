@@ -42,16 +42,28 @@ type keeping interface {
 
 // grouper is a back end that has groups.
 type grouper interface {
-	group(id, base string) keeping
+	group(GroupOptions) keeping
 	restoreGroup(ctx context.Context, id string, o RestoreOptions) (RestoredGroup, error)
 }
 
-// Group makes a group with the name id, which [Bin.RestoreGroup] asks for: that
-// of a command. base is the canonical directory beneath which most of the things
-// lie, or "". Nothing is made before the first thing is kept.
-func (b *Bin) Group(id, base string) *Group {
+// GroupOptions say whose group it is.
+type GroupOptions struct {
+	// ID is that of the command; [Bin.RestoreGroup] asks for it.
+	ID string
+	// Base is the canonical directory beneath which most of the things lie, or
+	// "".
+	Base string
+	// Writable tells whether the command could make something at a canonical
+	// path. A trash there is not used: the command could change what the group
+	// says, and a restore would believe it. nil is nowhere.
+	Writable func(path string) bool
+}
+
+// Group makes a group. Nothing is made on the disk before the first thing is
+// kept.
+func (b *Bin) Group(o GroupOptions) *Group {
 	if g, ok := b.b.(grouper); ok {
-		return &Group{g.group(id, base)}
+		return &Group{g.group(o)}
 	}
 	return &Group{noGroup{}}
 }

@@ -31,8 +31,7 @@ type removal struct {
 	// not wait for the disk; flush is whether the end does.
 	f     *freedesktop
 	flush bool
-	id    string
-	base  string
+	o     GroupOptions
 	begun int64
 	// parts are by mount. One that cannot keep anything has an error.
 	parts map[uint64]*part
@@ -41,14 +40,17 @@ type removal struct {
 	lost  int64
 	// dirs are directories that have a line, by path; at most MaxGroup.
 	dirs map[string]dirLines
+	// trees are where the names of files are that are in another tree than the
+	// first, by path; as many as there are files at most.
+	trees map[string]int
 }
 
 type dirLines struct{ seen, removed bool }
 
-func (f *freedesktop) group(id, base string) keeping {
+func (f *freedesktop) group(o GroupOptions) keeping {
 	quiet := *f
 	quiet.sync = false
-	return &removal{f: &quiet, flush: f.sync, id: id, base: base, begun: f.now().UnixNano(), parts: map[uint64]*part{}, dirs: map[string]dirLines{}}
+	return &removal{f: &quiet, flush: f.sync, o: o, begun: f.now().UnixNano(), parts: map[uint64]*part{}, dirs: map[string]dirLines{}, trees: map[string]int{}}
 }
 
 // part is a group's entry in one trash.
@@ -137,6 +139,7 @@ func (r *removal) dropPart(i anchor.Info) {
 		delete(r.parts, mountKey(i))
 	}
 	clear(r.dirs) // their lines are gone as well
+	clear(r.trees)
 }
 
 // inTopTrash tells by its name whether a path lies in our trash of some top
@@ -173,6 +176,12 @@ func (r *removal) newPart(path string, i anchor.Info) (*part, error) {
 			}
 			continue
 		}
+		if at := p.files.Path(); r.o.Writable != nil && (r.o.Writable(at) || r.o.Writable(filepath.Join(at, "x"))) {
+			refused = append(refused, p.dir.Path()+": the command may write to it")
+			p.undo()
+			p.close()
+			continue
+		}
 		pt, err := r.begin(p, r.baseFor(path, i))
 		if err != nil {
 			p.undo()
@@ -186,11 +195,11 @@ func (r *removal) newPart(path string, i anchor.Info) (*part, error) {
 // baseFor is the directory that the entry stands for: the group's, if it is in
 // the same mount, so that the record can name it relative to the mount.
 func (r *removal) baseFor(path string, i anchor.Info) string {
-	if r.base != "" && within(path, r.base) {
-		if d, err := anchor.OpenDir(r.base); err == nil {
+	if r.o.Base != "" && within(path, r.o.Base) {
+		if d, err := anchor.OpenDir(r.o.Base); err == nil {
 			defer d.Close()
 			if b, err := d.Stat(); err == nil && b.SameMount(i) {
-				return r.base
+				return r.o.Base
 			}
 		}
 	}
@@ -215,7 +224,7 @@ func groupName(id string) string {
 // begin makes the entry: its record first (T18), then the directory, then the
 // list in it.
 func (r *removal) begin(p *place, base string) (*part, error) {
-	name := groupName(r.id)
+	name := groupName(r.o.ID)
 	i := record.Info{Path: p.relative(filepath.Join(base, name)), Deleted: r.f.now()}
 	res := &reserved{}
 	for {
@@ -237,7 +246,7 @@ func (r *removal) begin(p *place, base string) (*part, error) {
 	var err error
 	if pt.root, err = p.files.Walk(res.name); err == nil {
 		if pt.list, err = pt.root.Open(record.RemovedName, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600); err == nil {
-			err = pt.write(record.Removed{ID: r.id, Begun: r.begun}.Format())
+			err = pt.write(record.Removed{ID: r.o.ID, Begun: r.begun}.Format())
 		}
 	}
 	if err == nil {
@@ -325,7 +334,7 @@ var errTaken = errors.New("the name is taken")
 // nothing in the group that no line names.
 func (pt *part) file(f *os.File, path string, i anchor.Info) error {
 	rel := pt.rel(path)
-	for tree := 1; tree <= maxTrees; tree++ {
+	for tree := max(1, pt.r.trees[path]); tree <= maxTrees; tree++ {
 		at := inTree(rel, tree)
 		d, err := pt.dir(filepath.Dir(at))
 		if errors.Is(err, errTaken) {
@@ -343,6 +352,9 @@ func (pt *part) file(f *os.File, path string, i anchor.Info) error {
 		if err == nil {
 			pt.kept++
 			pt.r.count++
+			if tree > 1 {
+				pt.r.trees[path] = tree
+			}
 			return nil
 		}
 		pt.takeBack(len(line))
