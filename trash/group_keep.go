@@ -36,6 +36,7 @@ type removal struct {
 	// parts are by mount. One that cannot keep anything has an error.
 	parts map[uint64]*part
 	home  string
+	max   int
 	count int
 	lost  int64
 	// dirs are directories that have a line, by path; at most MaxGroup.
@@ -50,7 +51,7 @@ type dirLines struct{ seen, removed bool }
 func (f *freedesktop) group(o GroupOptions) keeping {
 	quiet := *f
 	quiet.sync = false
-	return &removal{f: &quiet, flush: f.sync, o: o, begun: f.now().UnixNano(), parts: map[uint64]*part{}, dirs: map[string]dirLines{}, trees: map[string]int{}}
+	return &removal{f: &quiet, flush: f.sync, o: o, max: MaxGroup, begun: f.now().UnixNano(), parts: map[uint64]*part{}, dirs: map[string]dirLines{}, trees: map[string]int{}}
 }
 
 // part is a group's entry in one trash.
@@ -88,8 +89,8 @@ func (r *removal) keep(f *os.File, path string, i anchor.Info) error {
 }
 
 func (r *removal) tryKeep(f *os.File, path string, i anchor.Info) error {
-	if r.count >= MaxGroup {
-		return fmt.Errorf("more than %d things were removed", MaxGroup)
+	if r.count >= r.max {
+		return fmt.Errorf("more than %d things were removed", r.max)
 	}
 	pt, err := r.part(path, i)
 	if err != nil {

@@ -130,9 +130,9 @@ type comeback struct {
 	dirs  map[string]record.RemovedLine // what a directory was, by path
 	files []record.RemovedLine
 	gone  []string // directories that were removed
-	// named are the files by path, the first of each. A directory that was
-	// removed after a file of its name does not come back before it.
-	named map[string]record.RemovedLine
+	// named are positions in files, by path. A directory that was removed after a
+	// file of its name does not come back before it.
+	named map[string][]int
 	made  []madeAgain
 	// last are the directories used last: to put into, and to take from.
 	to, from heldDir
@@ -163,7 +163,7 @@ func (h *heldDir) drop() {
 }
 
 func (f *freedesktop) restorePart(ctx context.Context, g *groupPart, o RestoreOptions, r *RestoredGroup) error {
-	c := &comeback{f: f, ctx: ctx, o: o, g: g, r: r, base: filepath.Dir(g.e.original), dirs: map[string]record.RemovedLine{}, named: map[string]record.RemovedLine{}}
+	c := &comeback{f: f, ctx: ctx, o: o, g: g, r: r, base: filepath.Dir(g.e.original), dirs: map[string]record.RemovedLine{}, named: map[string][]int{}}
 	defer c.to.drop()
 	defer c.from.drop()
 	if err := c.aim(); err != nil {
@@ -212,13 +212,12 @@ func (c *comeback) plan() error {
 		}
 		switch l.Kind {
 		case record.RemovedFile:
+			path := c.path(l.Path)
+			c.named[path] = append(c.named[path], len(c.files))
 			c.files = append(c.files, l)
-			if path := c.path(l.Path); c.named[path].Kind == 0 {
-				c.named[path] = l
-			}
 		case record.RemovedSeen, record.RemovedDir:
 			path := c.path(l.Path)
-			if first, ok := c.named[path]; ok && c.has(first) {
+			if slices.ContainsFunc(c.named[path], func(n int) bool { return c.has(c.files[n]) }) {
 				if l.Kind == record.RemovedDir {
 					c.r.leave(path, c.plain(path, fs.ErrExist))
 				}
