@@ -344,3 +344,17 @@ func TestGroupFullDisk(t *testing.T) {
 		is(t, p, "x")
 	}
 }
+
+// TestInteropGroup: gio lists a group and brings it back as a directory.
+func TestInteropGroup(t *testing.T) {
+	l := newLab(t)
+	f := gio(t, l)
+	g := l.group("x")
+	l.removeAll(g, l.write(l.W+"/d/e/f", "f"), l.W+"/d/e", l.W+"/d")
+	g.End()
+	f.restore(l.W + "/rm-x")
+	is(t, l.W+"/rm-x/d/e/f", "f")
+	if n := len(l.list()); n != 0 {
+		t.Errorf("%d entries", n)
+	}
+}
