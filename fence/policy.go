@@ -116,6 +116,9 @@ type Policy struct {
 	Require Require
 	// KeepOverwritten: what movePath and copyPath replace goes into the trash.
 	KeepOverwritten bool
+	// TrashCommands: what a fenced command removes, or replaces by a rename, is
+	// linked into the trash first, as far as a supervisor sees it.
+	TrashCommands bool
 	// AttributeReads makes refused reads of commands attributable, at a cost.
 	AttributeReads bool
 
