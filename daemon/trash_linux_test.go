@@ -87,7 +87,7 @@ func ref(session, path string) api.FileRef { return api.FileRef{SessionID: sessi
 func (h *house) restored(c *client.Client, p api.TrashRestoreParams) string {
 	h.t.Helper()
 	r := do(h, c, api.TrashRestore, p)
-	if len(r.Restored) != 1 || len(r.Left) != 0 {
+	if len(r.Restored) != 1 || r.Group != nil {
 		h.t.Fatalf("%+v", r)
 	}
 	return r.Restored[0].Path
@@ -195,7 +195,7 @@ func TestC11DeletesComeBack(t *testing.T) {
 		if back := h.restored(c, p); back != at {
 			t.Errorf("%s: came back as %s", tt.name, back)
 		}
-		if d, ev := next(h, sub, api.EventTrashRestored); d.Path != at || d.Entry.ID != e.ID || ev.SessionID != p.SessionID {
+		if d, ev := next(h, sub, api.EventTrashRestored); d.Path != at || d.Entry == nil || d.Entry.ID != e.ID || ev.SessionID != p.SessionID {
 			t.Errorf("%s: told %+v", tt.name, d)
 		}
 		if after := shot(t, at); after != before {
