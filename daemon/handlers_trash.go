@@ -160,7 +160,12 @@ func (s *Session) RestoreTrash(ctx context.Context, p *api.TrashRestoreParams) (
 	}
 	r, err := guarded(s, nil, p.Destination, func(f *fence.Fence) (api.TrashRestoreResult, error) {
 		return s.host.restoreTrash(ctx, &o, func(e record.Entry, path string) error {
-			return mayRestore(ctx, f, e, path, p.Destination)
+			err := mayRestore(ctx, f, e, path, p.Destination)
+			if d := (*fence.Denial)(nil); p.ProcessID != "" && errors.As(err, &d) {
+				// One of many things, that stays: it is in the result.
+				return &record.Error{Code: d.Code, Outcome: record.Rejected, Reason: record.ReasonProtected, Op: "restore", Path: path, Cause: d}
+			}
+			return err
 		})
 	})
 	for _, d := range cameBack(p, r) {
