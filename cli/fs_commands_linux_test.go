@@ -445,7 +445,7 @@ func TestWatchCommand(t *testing.T) {
 			keys(t, e, "epoch", "seq", "time", "type", "sessionId", "data")
 			data := e["data"].(map[string]any)
 			keys(t, data, "watchId", "path", "name")
-			if e["type"] != "watch.changed" || data["watchId"] != begun["watchId"] || data["name"] != "x\ny" || data["path"] != filepath.Join(h.ws, "d", "x\ny") {
+			if e["time"].(string) < "2020" || e["type"] != "watch.changed" || data["watchId"] != begun["watchId"] || data["name"] != "x\ny" || data["path"] != filepath.Join(h.ws, "d", "x\ny") {
 				t.Errorf("%v", e)
 			}
 			s.signal(syscall.SIGINT)
@@ -557,5 +557,29 @@ func TestJSONNamesOfFiles(t *testing.T) {
 	}
 	if r := h.want(h.do("__complete", "fs", "rm", ""), 0); !strings.HasPrefix(r.stdout, ":0\n") {
 		t.Errorf("%q: file names are not completed", r.stdout)
+	}
+}
+
+// Relative paths are taken from where the caller is, all of them.
+func TestRelativeToTheCaller(t *testing.T) {
+	h := newHouse(t)
+	for _, way := range []string{"in process", "daemon"} {
+		h.seed()
+		if way == "daemon" {
+			h.serve()
+		}
+		before := h.disk()
+		for _, c := range []struct{ args, stdin string }{
+			{"patch", patchOf("*** Update File: in.txt\n@@\n-in\n+out\n", "*** Add File: ../up.txt\n+up\n")},
+			{"mv in.txt moved.txt", ""}, {"cp moved.txt copy.txt", ""}, {"mkdir new", ""}, {"rm --permanent moved.txt ../a.txt", ""},
+		} {
+			cmd := h.command(append([]string{"fs"}, append(strings.Fields(c.args), "--workspace", h.ws)...)...)
+			cmd.Dir, cmd.Stdin = filepath.Join(h.ws, "d"), strings.NewReader(c.stdin)
+			h.want(h.finish(cmd), 0)
+		}
+		want := "- ws/a.txt \"one\\ntwo\\none\\n\"\n- ws/d/in.txt \"in\\n\"\n+ ws/d/copy.txt \"out\\n\"\n+ ws/d/new/\n+ ws/up.txt \"up\\n\""
+		if got := changed(before, h.disk()); got != want {
+			t.Errorf("%s:\n%s\nwant:\n%s", way, got, want)
+		}
 	}
 }
