@@ -15,6 +15,7 @@ import (
 	"github.com/wattle-dev/wattle/policies"
 	"github.com/wattle-dev/wattle/provider"
 	"github.com/wattle-dev/wattle/sandbox"
+	"github.com/wattle-dev/wattle/trash/record"
 )
 
 // Exit statuses (PROTOCOL section 3).
@@ -88,6 +89,8 @@ func wire(err error) *api.Error {
 	switch {
 	case errors.As(err, &u):
 		return own(codeUsage)
+	case errors.As(err, new(*daemon.ConfigError)):
+		return own(daemon.CodeConfig)
 	case errors.Is(err, client.ErrNoDaemon), errors.As(err, &refused) && refused.Status == http.StatusServiceUnavailable:
 		return own(codeNoDaemon)
 	}
@@ -138,6 +141,10 @@ func (f *failed) text() string {
 	if errors.As(f.err, &pol) {
 		return printableLines(pol.Code + ": " + pol.Detail())
 	}
+	var conf *daemon.ConfigError
+	if errors.As(f.err, &conf) {
+		return printableLines(conf.Detail())
+	}
 	e := wire(f.err)
 	switch e.Stable() {
 	case codeUsage, codeNoDaemon, api.CodeInternal:
@@ -150,6 +157,9 @@ func (f *failed) text() string {
 // in hintText.
 var hints = map[string]string{
 	codeNoDaemon:                          "start it with wattle serve",
+	daemon.CodeConfig:                     "wattle config show prints what there is to set",
+	record.CodeNotFound:                   "list the trash with wattle trash list --all",
+	record.CodeBroken:                     "name a place with --to",
 	api.CodeSessionWorkspace:              "name a directory with --workspace",
 	api.CodeSessionNotFound:               "list the sessions with wattle session list",
 	fence.CodePolicyRootRefused:           "name a project directory with --workspace, or use --mode read-only",

@@ -15,11 +15,15 @@ func (w *world) newHost(publish func(api.Event)) (*daemon.Host, error) {
 	if err != nil {
 		return nil, err
 	}
+	conf, err := places.LoadConfig("", w.getenv)
+	if err != nil {
+		return nil, err
+	}
 	socket, err := places.Socket("", w.getenv)
 	if err != nil {
 		socket = ""
 	}
-	return daemon.NewHost(places, daemon.HostOptions{Socket: socket, Ephemeral: true, Publish: publish})
+	return daemon.NewHost(places, daemon.HostOptions{Socket: socket, Ephemeral: true, Publish: publish, TrashOff: !conf.Trash.Enabled})
 }
 
 // ownSession opens a session without a daemon for as long as use runs, and

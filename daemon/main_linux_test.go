@@ -91,9 +91,11 @@ type house struct {
 
 // newHouse makes a home and a workspace beside each other, outside of /tmp, for
 // the machine's temporary directory is a place of its own.
-func newHouse(t *testing.T) *house {
+func newHouse(t *testing.T) *house { t.Helper(); return newHouseIn(t, "/var/tmp") }
+
+func newHouseIn(t *testing.T, dir string) *house {
 	t.Helper()
-	base, err := os.MkdirTemp("/var/tmp", "wd")
+	base, err := os.MkdirTemp(dir, "wd")
 	if err != nil {
 		t.Fatal(err)
 	}
