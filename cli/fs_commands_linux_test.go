@@ -38,9 +38,6 @@ func (h *house) seed() {
 	}
 }
 
-// bin is the trash of the user.
-func (h *house) bin() string { return filepath.Join(h.home, ".local/share/Trash") }
-
 // disk is what lies in the workspace, outside and in the trash: a line for each
 // name.
 func (h *house) disk() string {
