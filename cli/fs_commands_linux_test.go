@@ -14,7 +14,7 @@ import (
 // seed is the disk that every row begins with.
 func (h *house) seed() {
 	h.t.Helper()
-	for _, d := range []string{h.ws, h.out} {
+	for _, d := range []string{h.ws, h.out, h.bin()} {
 		if err := os.RemoveAll(d); err != nil {
 			h.t.Fatal(err)
 		}
@@ -38,16 +38,20 @@ func (h *house) seed() {
 	}
 }
 
-// disk is what lies in the workspace and outside: a line for each name.
+// disk is what lies in the workspace, outside and in the trash: a line for each
+// name.
 func (h *house) disk() string {
 	h.t.Helper()
 	var b strings.Builder
-	for _, top := range []string{h.ws, h.out} {
+	for _, top := range []string{h.ws, h.out, filepath.Join(h.bin(), "files")} {
 		err := filepath.WalkDir(top, func(p string, e os.DirEntry, err error) error {
-			if err != nil || p == top {
+			if p == top {
+				return nil // there may be no trash
+			}
+			if err != nil {
 				return err
 			}
-			rel, _ := filepath.Rel(filepath.Dir(h.ws), p)
+			rel, _ := filepath.Rel(filepath.Dir(top), p)
 			switch {
 			case e.IsDir():
 				fmt.Fprintf(&b, "%s/\n", rel)
@@ -87,13 +91,16 @@ func changed(before, after string) string {
 
 var (
 	version    = regexp.MustCompile(`("version":"|version )1[A-Za-z0-9_-]+`)
+	trashID    = regexp.MustCompile(`(  id |"id":")[^"\n]+`)
+	trashDate  = regexp.MustCompile(`"deletionDate":"[^"]+"`)
 	scratchDir = regexp.MustCompile(`/tmp/ws-[0-9a-f]+`)
 )
 
 // plain is output without what differs from run to run.
 func (h *house) plain(s string) string {
 	s = scratchDir.ReplaceAllString(version.ReplaceAllString(s, "${1}V"), "/tmp/ws")
-	return strings.ReplaceAll(s, filepath.Dir(h.ws), "P")
+	s = trashDate.ReplaceAllString(trashID.ReplaceAllString(s, "${1}ID"), `"deletionDate":"DATE"`)
+	return strings.ReplaceAll(strings.ReplaceAll(s, filepath.Dir(h.ws), "P"), h.home, "HOME")
 }
 
 // patchOf joins operations to a patch.
@@ -178,7 +185,7 @@ var fsRows = []fsRow{
 	{args: "patch --compat codex", stdin: patchOf(updateA, badUpdate, addN), code: 1, stdout: "Stopped at a failure. Updated the following files:\nM a.txt\n",
 		stderr: "wattle: done     update  a.txt\nwattle: failed   update  d/in.txt \nwattle: skipped  add     n.txt\nwattle: FS_PATCH_MISMATCH: \nwattle: hint: \n",
 		disk:   "- ws/a.txt \"one\\ntwo\\none\\n\"\n+ ws/a.txt \"one\\nTWO\\none\\n\""},
-	{args: "patch", stdin: patchOf(addA), code: 1, stderr: "wattle: failed   add     a.txt \nwattle: nothing was changed\nwattle: FS_ALREADY_EXISTS: \nwattle: hint: --overwrite \n"},
+	{args: "patch", stdin: patchOf(addA), code: 1, stderr: "wattle: failed   add     a.txt \nwattle: nothing was changed\nwattle: FS_ALREADY_EXISTS: \nwattle: hint: a file that is there is replaced with --overwrite\n"},
 	{args: "patch --overwrite", stdin: patchOf(addA), stdout: "done     add     a.txt\n", disk: "- ws/a.txt \"one\\ntwo\\none\\n\"\n+ ws/a.txt \"mine\\n\""},
 	{args: "patch --permanent", stdin: patchOf(deleteA), stdout: "done     delete  a.txt\n", disk: "- ws/a.txt \"one\\ntwo\\none\\n\""},
 	{args: "patch", stdin: patchOf(updateA, updateOut), code: 77, stderr: "wattle: skipped  update  a.txt\nwattle: failed   update  ../out/o.txt \nwattle: nothing was changed\nwattle: FS_SANDBOX_DENIED: \n"},
@@ -187,6 +194,14 @@ var fsRows = []fsRow{
 	{args: "patch", stdin: "\xff", code: 1, stderr: "wattle: FS_NOT_TEXT: \nwattle: hint: \n"},
 	{args: "patch --compat git", stdin: patchOf(addN), code: 2, stderr: "wattle: --compat git: only codex is known\nwattle: hint: \n"},
 
+	{args: "rm a.txt", stdout: "trashed  a.txt  id ID\n", disk: "- ws/a.txt \"one\\ntwo\\none\\n\"\n+ files/a.txt \"one\\ntwo\\none\\n\""},
+	{args: "rm d nosuch link", stdout: "trashed  d  id ID\nalready_absent  nosuch\ntrashed  link  id ID\n",
+		disk: "- ws/d/\n- ws/d/in.txt \"in\\n\"\n- ws/link -> a.txt\n+ files/d/\n+ files/d/in.txt \"in\\n\"\n+ files/link -> a.txt"},
+	{args: "rm ../out/o.txt d", code: 77, stdout: "trashed  d  id ID\n", stderr: "wattle: FS_SANDBOX_DENIED: \n",
+		disk: "- ws/d/\n- ws/d/in.txt \"in\\n\"\n+ files/d/\n+ files/d/in.txt \"in\\n\""},
+	{args: "rm .", code: 1, stderr: "wattle: TRASH_REJECTED: \n"},
+	{args: "patch", stdin: patchOf(deleteA), stdout: "done     delete  a.txt  id ID\n", disk: "- ws/a.txt \"one\\ntwo\\none\\n\"\n+ files/a.txt \"one\\ntwo\\none\\n\""},
+	{args: "patch", stdin: patchOf(deleteA, badUpdate), code: 1, stderr: "wattle: planned  delete  a.txt\nwattle: failed   update  d/in.txt \nwattle: nothing was changed\nwattle: FS_PATCH_MISMATCH: \nwattle: hint: \n"},
 	{args: "rm --permanent a.txt", stdout: "deleted  a.txt\n", disk: "- ws/a.txt \"one\\ntwo\\none\\n\""},
 	{args: "rm --permanent link dangling away", stdout: "deleted  link\ndeleted  dangling\ndeleted  away\n", disk: "- ws/away -> ../out/o.txt\n- ws/dangling -> nowhere\n- ws/link -> a.txt"},
 	{args: "rm --permanent nosuch", stdout: "already_absent  nosuch\n"},
@@ -204,8 +219,11 @@ var fsRows = []fsRow{
 
 	{args: "mv a.txt d/b.txt", stdout: "moved a.txt to P/ws/d/b.txt\n", disk: "- ws/a.txt \"one\\ntwo\\none\\n\"\n+ ws/d/b.txt \"one\\ntwo\\none\\n\""},
 	{args: "mv d e", stdout: "moved d to P/ws/e\n", disk: "- ws/d/\n- ws/d/in.txt \"in\\n\"\n+ ws/e/\n+ ws/e/in.txt \"in\\n\""},
-	{args: "mv a.txt d", code: 1, stderr: "wattle: FS_ALREADY_EXISTS: \nwattle: hint: --overwrite replaces it; to put something into a directory\n"},
+	{args: "mv a.txt d", code: 1, stderr: "wattle: FS_ALREADY_EXISTS: \nwattle: hint: --overwrite replaces a file; to put something into a directory\n"},
 	{args: "mv a.txt d/in.txt", code: 1, stderr: "wattle: FS_ALREADY_EXISTS: \nwattle: hint: --overwrite \n"},
+	{args: "mv a.txt d --overwrite", code: 1, stderr: "wattle: FS_NOT_REGULAR_FILE: \nwattle: hint: see what it is with wattle fs stat\n"},
+	{args: "mv empty d --overwrite", code: 1, stderr: "wattle: FS_ALREADY_EXISTS: \nwattle: hint: only a file, or an empty directory, is replaced\n"},
+	{args: "mkdir a.txt --parents", code: 1, stderr: "wattle: FS_ALREADY_EXISTS: \n"},
 	{args: "mv a.txt d/in.txt --overwrite", stdout: "moved a.txt to P/ws/d/in.txt\n", stderr: "wattle: what was there is deleted\n",
 		disk: "- ws/a.txt \"one\\ntwo\\none\\n\"\n- ws/d/in.txt \"in\\n\"\n+ ws/d/in.txt \"one\\ntwo\\none\\n\""},
 	{args: "mv a.txt ../out/a.txt", code: 77, stderr: "wattle: FS_SANDBOX_DENIED: \n"},
@@ -427,7 +445,7 @@ func TestWatchCommand(t *testing.T) {
 			keys(t, e, "epoch", "seq", "time", "type", "sessionId", "data")
 			data := e["data"].(map[string]any)
 			keys(t, data, "watchId", "path", "name")
-			if e["type"] != "watch.changed" || data["watchId"] != begun["watchId"] || data["name"] != "x\ny" || data["path"] != filepath.Join(h.ws, "d", "x\ny") {
+			if e["time"].(string) < "2020" || e["type"] != "watch.changed" || data["watchId"] != begun["watchId"] || data["name"] != "x\ny" || data["path"] != filepath.Join(h.ws, "d", "x\ny") {
 				t.Errorf("%v", e)
 			}
 			s.signal(syscall.SIGINT)
@@ -500,5 +518,68 @@ func TestWatchCommand(t *testing.T) {
 			}
 			h.noScratch()
 		})
+	}
+}
+
+// The results have the names of the protocol, one object a path.
+func TestJSONNamesOfFiles(t *testing.T) {
+	h := newHouse(t)
+	h.seed()
+	for _, c := range []struct{ args, names string }{
+		{"resolve a.txt", "targetKey displayPath"},
+		{"read data.bin --bytes", "data version"},
+		{"cp a.txt b.txt", "path type files bytes"},
+		{"mv b.txt c.txt", "path type"},
+		{"mkdir n/m --parents", "path made"},
+		{"patch", "operations summary"},
+		{"patch --dry-run --compat codex", "operations dryRun summary"},
+		{"rm c.txt", "outcome before trashed type"},
+		{"rm c.txt", "outcome before"},
+		{"rm n --permanent --recursive", "outcome before type entries"},
+	} {
+		r := h.want(h.with(patchOf(addN), append(append([]string{"fs"}, strings.Fields(c.args)...), "--json")...), 0)
+		if l := h.objects(r.stdout); len(l) != 1 {
+			t.Errorf("%s: %d objects", c.args, len(l))
+		} else {
+			keys(t, l[0], strings.Fields(c.names)...)
+		}
+	}
+	r := h.want(h.do("fs", "rm", "nosuch", "../out/o.txt", "a.txt", "--json"), 77)
+	l := h.objects(r.stdout)
+	if len(l) != 3 || l[0]["outcome"] != "already_absent" || l[1]["code"] != -32010.0 || l[2]["outcome"] != "trashed" {
+		t.Errorf("%v", l)
+	}
+	keys(t, l[2]["trashed"].(map[string]any), "id", "originalPath", "deletionDate", "trashDir", "name", "size", "type", "state")
+	r = h.want(h.with(patchOf(updateA, badUpdate), "fs", "patch", "--json"), 1)
+	keys(t, h.object(r.stdout)["data"].(map[string]any), "code", "op", "path", "report")
+	if r := h.want(h.do("__complete", "fs", "patch", "--compat", ""), 0); !strings.HasPrefix(r.stdout, "codex\n") {
+		t.Errorf("%q", r.stdout)
+	}
+	if r := h.want(h.do("__complete", "fs", "rm", ""), 0); !strings.HasPrefix(r.stdout, ":0\n") {
+		t.Errorf("%q: file names are not completed", r.stdout)
+	}
+}
+
+// Relative paths are taken from where the caller is, all of them.
+func TestRelativeToTheCaller(t *testing.T) {
+	h := newHouse(t)
+	for _, way := range []string{"in process", "daemon"} {
+		h.seed()
+		if way == "daemon" {
+			h.serve()
+		}
+		before := h.disk()
+		for _, c := range []struct{ args, stdin string }{
+			{"patch", patchOf("*** Update File: in.txt\n@@\n-in\n+out\n", "*** Add File: ../up.txt\n+up\n")},
+			{"mv in.txt moved.txt", ""}, {"cp moved.txt copy.txt", ""}, {"mkdir new", ""}, {"rm --permanent moved.txt ../a.txt", ""},
+		} {
+			cmd := h.command(append([]string{"fs"}, append(strings.Fields(c.args), "--workspace", h.ws)...)...)
+			cmd.Dir, cmd.Stdin = filepath.Join(h.ws, "d"), strings.NewReader(c.stdin)
+			h.want(h.finish(cmd), 0)
+		}
+		want := "- ws/a.txt \"one\\ntwo\\none\\n\"\n- ws/d/in.txt \"in\\n\"\n+ ws/d/copy.txt \"out\\n\"\n+ ws/d/new/\n+ ws/up.txt \"up\\n\""
+		if got := changed(before, h.disk()); got != want {
+			t.Errorf("%s:\n%s\nwant:\n%s", way, got, want)
+		}
 	}
 }

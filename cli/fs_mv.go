@@ -12,10 +12,16 @@ import (
 	"github.com/wattle-dev/wattle/trash/record"
 )
 
-// placeHints are for what makes something at a path.
-var placeHints = map[string]string{
-	string(provider.CodeAlreadyExists): "--overwrite replaces it; to put something into a directory, name the whole path DIR/NAME",
-	record.CodeUnavailable:             "what would be replaced has no trash to go to; remove it with wattle fs rm --permanent first",
+// placeAdvice says what to do where something cannot be made at a path.
+func placeAdvice(err error, overwrite bool) error {
+	exists := "--overwrite replaces a file; to put something into a directory, name the whole path DIR/NAME"
+	if overwrite {
+		exists = "only a file, or an empty directory, is replaced"
+	}
+	return advised(err, map[string]string{
+		string(provider.CodeAlreadyExists): exists,
+		record.CodeUnavailable:             "what would be replaced has no trash to go to; remove it with wattle fs rm --permanent first",
+	})
 }
 
 func newFSMove(w *world) *cobra.Command {
@@ -27,7 +33,7 @@ func newFSMove(w *world) *cobra.Command {
 				return ask(ctx, s, api.FSMovePath, api.FSMovePathParams{FileRef: s.ref(args[0]), Destination: args[1], Overwrite: overwrite}, (*daemon.Session).MovePath)
 			})
 			if err != nil {
-				return advised(err, placeHints)
+				return placeAdvice(err, overwrite)
 			}
 			return w.result(f.json, r, func() error {
 				w.told(0, r.MetadataLost)
@@ -53,10 +59,10 @@ func newFSCopy(w *world) *cobra.Command {
 					Overwrite: overwrite, Recursive: recursive}, (*daemon.Session).CopyPath)
 			})
 			if err != nil {
-				if !recursive {
+				if !recursive && !overwrite {
 					err = advised(err, map[string]string{string(provider.CodeNotRegularFile): "a directory is copied with --recursive"})
 				}
-				return advised(err, placeHints)
+				return placeAdvice(err, overwrite)
 			}
 			return w.result(f.json, r, func() error {
 				w.told(0, r.MetadataLost)
@@ -97,6 +103,9 @@ func newFSMakeDir(w *world) *cobra.Command {
 				return w.each(ctx, args, f.json, func(path string) error {
 					r, err := ask(ctx, s, api.FSMakeDir, api.FSMakeDirParams{FileRef: s.ref(path), Parents: parents}, (*daemon.Session).MakeDir)
 					if err != nil {
+						if parents {
+							return err
+						}
 						return advised(err, map[string]string{
 							string(provider.CodeNotFound):      "--parents makes the missing directories too",
 							string(provider.CodeAlreadyExists): "--parents accepts a directory that is there",

@@ -20,7 +20,7 @@ const patchAnew = "read the file again, and make the patch from what it holds no
 var patchHints = map[string]string{
 	string(provider.CodePatchMismatch): patchAnew,
 	string(provider.CodeStaleVersion):  patchAnew,
-	string(provider.CodeAlreadyExists): "--overwrite lets the patch replace a file that is there",
+	string(provider.CodeAlreadyExists): "a file that is there is replaced with --overwrite, a directory never",
 	record.CodeUnavailable:             "--permanent deletes outright",
 }
 

@@ -45,7 +45,7 @@ func newFSRead(w *world) *cobra.Command {
 		})
 	f.add(c)
 	c.Flags().IntVar(&lines.Offset, "offset", 1, "begin with line `N`, counted from 1")
-	c.Flags().IntVar(&lines.Limit, "limit", 0, "print at most `N` lines, 2000 at most")
+	c.Flags().IntVar(&lines.Limit, "limit", 0, "print `N` lines, 2000 at most")
 	c.Flags().BoolVar(&raw, "bytes", false, "print the file as it is, text or not")
 	return c
 }

@@ -72,7 +72,7 @@ func removeAdvice(err error, o *provider.DeletePathOptions) error {
 	case data.Outcome == record.Unknown:
 		return hinted(err, "look at the path and at wattle trash list before you try again")
 	case e.Stable() == record.CodeUnavailable && !o.CopyAcross:
-		return hinted(err, "--copy-across copies it to the home trash, --permanent deletes it outright")
+		return hinted(err, "--permanent deletes it outright; --copy-across copies it to the home trash, where there is one")
 	case e.Stable() == record.CodeUnavailable, e.Stable() == record.CodeFailed:
 		return hinted(err, "it is still there; --permanent deletes it outright")
 	case o.Permanent && data.Errno == "ENOTEMPTY" && !o.Recursive:
