@@ -28,7 +28,7 @@ type transaction struct {
 	made    []*parents          // of dirs, those that may have made some
 	folders map[string]bool     // directories that are to be made
 	pins    []*pin
-	locks   []func()
+	release func() // of the locks of all files; nil before that
 	// Bytes held: of files that had to be read, of files that were read for the
 	// report and the guard alone, and of new contents. Each is bounded by the
 	// limit of edits.
@@ -109,14 +109,9 @@ func (t *transaction) gather() error {
 		}
 	}
 	t.on(t.steps[0]) // a lock that is not had is nobody's in particular
-	for _, path := range slices.Sorted(maps.Keys(t.files)) {
-		release, err := t.call.files.lock(t.ctx, path)
-		if err != nil {
-			return err
-		}
-		t.locks = append(t.locks, release)
-	}
-	return nil
+	var err error
+	t.release, err = t.lockFiles(slices.Collect(maps.Keys(t.files))...)
+	return err
 }
 
 // apply is the commit, as far as it can fail.

@@ -81,8 +81,8 @@ func (t *transaction) close() {
 			s.f.Close()
 		}
 	}
-	for _, release := range slices.Backward(t.locks) {
-		release()
+	if t.release != nil {
+		t.release()
 	}
 }
 

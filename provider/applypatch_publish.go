@@ -164,7 +164,7 @@ func (t *transaction) takeFile(f *file) (err error) {
 // trashFile puts a deleted file into the trash. All but the last get a second
 // name first, so that they can be brought back when a later one is refused.
 func (t *transaction) trashFile(f *file, last bool) error {
-	unlock, err := f.c.lockedDir(f.dir, f.a)
+	unlock, err := f.c.lockedDir(f.dir, f.a.path)
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package provider
 import (
 	"crypto/sha256"
 	"errors"
-	"fmt"
 	"io"
 
 	"github.com/wattle-dev/wattle/internal/anchor"
@@ -83,7 +82,7 @@ func (s *staged) ours() bool {
 // unreplace gives the kept file its name back, unless others have touched the
 // new one: theirs is never destroyed. nil only if the kept file is in place.
 func (c *call) unreplace(a aim, s *staged) error {
-	unlock, err := c.lockedDir(s.dir, a)
+	unlock, err := c.lockedDir(s.dir, a.path)
 	if err != nil {
 		return err
 	}
@@ -133,7 +132,7 @@ func (c *call) unreplace(a aim, s *staged) error {
 
 // uncreate takes the name of a new file away, unless others have touched it.
 func (c *call) uncreate(a aim, s *staged) error {
-	unlock, err := c.lockedDir(s.dir, a)
+	unlock, err := c.lockedDir(s.dir, a.path)
 	if err != nil {
 		return err
 	}
@@ -167,32 +166,9 @@ func (c *call) uncreate(a aim, s *staged) error {
 	return errWrittenSince
 }
 
-// nameBack gives a file that was hidden its name back. It never replaces; a
-// file that cannot get its name is kept.
-func (c *call) nameBack(dir *anchor.Dir, hidden, name string) error {
-	if err := c.giveName(&staged{dir: dir, name: hidden}, name); err != nil {
-		if _, lerr := dir.Lstat(name); lerr == nil {
-			err = errTakenSince
-		}
-		return fmt.Errorf("the file is kept as %s: %w", hidden, bare(err))
-	}
-	return nil
-}
-
-// lockedDir is lockDir where nothing has to be synced.
-func (c *call) lockedDir(dir *anchor.Dir, a aim) (unlock func(), err error) {
-	held, release, err := c.lockDir(dir, a)
-	if err != nil {
-		return nil, err
-	}
-	return func() { release(); held.Close() }, nil
-}
-
-// takeAway hides the expected file under another name in its directory, where
-// it can be brought back from. Nothing else is ever taken away: what turns out
-// to be another file gets its name back.
+// takeAway puts the expected file aside, where it can be brought back from.
 func (c *call) takeAway(dir *anchor.Dir, a aim, want expected) (hidden string, err error) {
-	unlock, err := c.lockedDir(dir, a)
+	unlock, err := c.lockedDir(dir, a.path)
 	if err != nil {
 		return "", err
 	}
@@ -204,23 +180,5 @@ func (c *call) takeAway(dir *anchor.Dir, a aim, want expected) (hidden string, e
 	if err := c.alive(); err != nil {
 		return "", err
 	}
-	hidden = hiddenName()
-	if err := dir.Rename(a.name, dir, hidden, anchor.Replace); err != nil {
-		return "", moved(err)
-	}
-	c.at("hidden")
-	now, err := pinned.Look(dir, hidden)
-	if err == nil && (!now.SameFile(want.info) || now.Size != want.info.Size || now.Mtime != want.info.Mtime) {
-		err = errMoved{err: errChanged, code: CodeStaleVersion}
-	}
-	if err == nil {
-		err = c.sameContent(cameOut{info: now, p: want.p}, want)
-	}
-	if err == nil {
-		return hidden, nil
-	}
-	if back := c.nameBack(dir, hidden, a.name); back != nil {
-		return "", c.failed(CodeIOError, back.Error(), back)
-	}
-	return "", err
+	return c.putAside(dir, a.name, want)
 }

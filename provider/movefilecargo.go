@@ -1,7 +1,6 @@
 package provider
 
 import (
-	"crypto/rand"
 	"crypto/sha256"
 	"errors"
 	"io"
@@ -105,7 +104,7 @@ func (m *movingFile) effects(g *cargo, to *destination) (MoveOutcome, error) {
 	}
 	ps, err := m.dst.openParents(to.a)
 	if err != nil {
-		return MoveOutcome{}, m.dst.shownAs(err)
+		return MoveOutcome{}, m.dst.ours(err)
 	}
 	defer ps.close()
 	out, err := m.into(ps.dir, g, to)
@@ -127,7 +126,7 @@ func (m *movingFile) into(dir *anchor.Dir, g *cargo, to *destination) (MoveOutco
 		s, err = m.copied(dir, g, to, &out.Destination)
 	}
 	if err != nil {
-		return MoveOutcome{}, m.dst.shownAs(err)
+		return MoveOutcome{}, m.dst.ours(err)
 	}
 	defer s.close()
 	m.at("published")
@@ -174,7 +173,7 @@ func (m *movingFile) linked(dir *anchor.Dir, g *cargo, to *destination, out *Wri
 		out.Before = to.before
 		return got, nil // the name is there
 	}
-	name := TempPrefix + rand.Text()[:16]
+	name := hiddenName()
 	if err := m.refusedLink(g, dir.LinkFile(s.f, name)); err != nil {
 		return got, err
 	}
@@ -207,7 +206,7 @@ func (m *movingFile) refusedLink(g *cargo, err error) error {
 func (m *movingFile) copied(dir *anchor.Dir, g *cargo, to *destination, out *WriteOutcome) (arrived, error) {
 	for _, unnamed := range []bool{to.p == nil, false} {
 		s, err := m.load(dir, unnamed, g)
-		if unnamed && (errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.EOPNOTSUPP)) {
+		if unnamed && noUnnamed(err) {
 			continue
 		}
 		if err != nil {
@@ -249,7 +248,7 @@ func (m *movingFile) over(s *staged, to *destination, out *WriteOutcome) error {
 	out.Before = to.before
 	held, err := m.dst.publish(s.dir, to.a, s, to.want, func(old *pin) { out.Before = m.dst.basisOf(old) }, &r)
 	if err != nil {
-		return m.dst.shownAs(err)
+		return m.dst.ours(err)
 	}
 	held.Close()
 	out.LinksBroken = r.links
@@ -266,7 +265,7 @@ func (m *movingFile) load(dir *anchor.Dir, unnamed bool, g *cargo) (*staged, err
 		if err = g.p.Open(); err == nil {
 			err = m.pour(s, g.p)
 		} else {
-			err = m.shownAs(err)
+			err = m.ours(err)
 		}
 	}
 	if err == nil {

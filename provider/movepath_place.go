@@ -2,9 +2,7 @@ package provider
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
-	"path/filepath"
 	"syscall"
 
 	"github.com/wattle-dev/wattle/internal/anchor"
@@ -208,7 +206,12 @@ const saysNotEmpty = "the directory there is not empty"
 // over exchanges both names, looks at what came out, and drops it or puts it
 // into the trash; or everything is as it was.
 func (p *placing) over(now anchor.Info, keep bool) error {
-	unlock, err := p.lockDirs()
+	// Other Wattle processes exchange and look as well.
+	other, otherPath := p.from, p.fromPath
+	if otherPath == "" {
+		other, otherPath = p.dir, p.to.path
+	}
+	unlock, err := p.to.lockedDirs(p.dir, p.to.path, other, otherPath)
 	if err != nil {
 		return p.to.ours(err)
 	}
@@ -228,37 +231,6 @@ func (p *placing) over(now anchor.Info, keep bool) error {
 	}
 	p.to.at("exchanged")
 	return p.settle(keep)
-}
-
-// lockDirs keeps other Wattle processes, which exchange and look as well, out
-// of both directories.
-func (p *placing) lockDirs() (unlock func(), err error) {
-	type place struct {
-		dir  *anchor.Dir
-		path string
-	}
-	both := []place{{p.dir, p.to.path}}
-	if p.fromPath != "" && filepath.Dir(p.fromPath) != p.to.dir {
-		both = append(both, place{p.from, p.fromPath})
-		if filepath.Dir(p.fromPath) < p.to.dir {
-			both[0], both[1] = both[1], both[0]
-		}
-	}
-	var undo []func()
-	unlock = func() {
-		for i := len(undo) - 1; i >= 0; i-- {
-			undo[i]()
-		}
-	}
-	for _, b := range both {
-		held, free, err := p.to.lockDir(b.dir, aim{path: b.path})
-		if err != nil {
-			unlock()
-			return nil, err
-		}
-		undo = append(undo, func() { free(); held.Close() })
-	}
-	return unlock, nil
 }
 
 // settle decides about what an exchange brought out, which lies under the name
@@ -292,7 +264,7 @@ func (p *placing) exchangeBack(cause error) error {
 func (p *placing) drop(old anchor.Info) error {
 	name := p.name
 	if p.fromPath != "" {
-		name = TempPrefix + rand.Text()[:16]
+		name = hiddenName()
 		if err := p.from.Rename(p.name, p.from, name, anchor.NoReplace); err != nil {
 			return p.exchangeBack(moved(err))
 		}
@@ -352,7 +324,7 @@ func (p *placing) overPlain(now anchor.Info, keep bool) error {
 	if p.what.IsDir() {
 		return p.overEmpty() // nothing is lost with it
 	}
-	aside := TempPrefix + rand.Text()[:16]
+	aside := hiddenName()
 	if keep {
 		if err := p.dir.Link(p.to.name, p.dir, aside); err != nil {
 			return moved(err)

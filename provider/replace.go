@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"syscall"
 
 	"github.com/wattle-dev/wattle/internal/anchor"
@@ -74,7 +73,7 @@ func (c *call) replace(dir *anchor.Dir, a aim, want expected, look func(*pin), p
 // publish is the part of replace under the directory's lock. The handle is for
 // the sync, which others need not wait for.
 func (c *call) publish(dir *anchor.Dir, a aim, s *staged, want expected, look func(*pin), out *replaced) (*dirlock.Held, error) {
-	held, unlock, err := c.lockDir(dir, a)
+	held, unlock, err := c.lockDir(dir, a.path)
 	if err != nil {
 		return nil, err
 	}
@@ -126,22 +125,6 @@ func moved(err error) error {
 
 // others is how many other names an inode has.
 func others(nlink uint64) int { return int(max(nlink, 1) - 1) }
-
-// lockDir makes the exchange, the look at what came out and the exchange back
-// one step among all Wattle processes. Inside this one the calls line up, so
-// that only one at a time has to try for the directory's lock.
-func (c *call) lockDir(dir *anchor.Dir, a aim) (held *dirlock.Held, unlock func(), err error) {
-	inner, err := c.dirs.lock(c.ctx, filepath.Dir(a.path))
-	if err != nil {
-		return nil, nil, err
-	}
-	held, err = dirlock.Lock(c.ctx, dir, lockPatience)
-	if err != nil {
-		inner()
-		return nil, nil, err
-	}
-	return held, func() { held.Unlock(); inner() }, nil
-}
 
 // unchanged looks once more right before the publication, when nothing has to
 // be put back yet.

@@ -202,17 +202,24 @@ func (c *call) giveName(s *staged, name string) error {
 	if s.name == "" {
 		return s.dir.LinkFile(s.f, name)
 	}
+	if err := c.rename(s.dir, s.name, name); err != nil {
+		return err
+	}
+	s.name = ""
+	return nil
+}
+
+// rename gives an entry that is no directory another name in its directory. It
+// never replaces: EEXIST.
+func (c *call) rename(dir *anchor.Dir, from, to string) error {
 	err := errors.ErrUnsupported
 	if !c.lacks.noReplace {
-		err = s.dir.Rename(s.name, s.dir, name, anchor.NoReplace)
+		err = dir.Rename(from, dir, to, anchor.NoReplace)
 	}
 	if errors.Is(err, errors.ErrUnsupported) {
-		if err = s.dir.Link(s.name, s.dir, name); err == nil {
-			_ = s.dir.Unlink(s.name)
+		if err = dir.Link(from, dir, to); err == nil {
+			_ = dir.Unlink(from)
 		}
-	}
-	if err == nil {
-		s.name = ""
 	}
 	return err
 }
