@@ -14,8 +14,9 @@ import (
 // The order is: lock every file; simulate; stage every new content beside its
 // target; ask every guard and look at every file again; publish one by one,
 // with each replaced file kept under a hidden name; take away what goes; put
-// into the trash what was deleted; then, when nothing can fail any more, remove
-// what was kept. A failure before that undoes what was done, last first.
+// into the trash what was deleted, and what was overwritten when the policy
+// keeps that; then, when nothing can fail any more, remove what was kept. A
+// failure before that undoes what was done, last first.
 //
 // "All or nothing" is about failures that this process lives to see. When it is
 // killed, each file is its old or its new one, and hidden files may be left.
@@ -141,8 +142,13 @@ func (t *transaction) apply() error {
 		t.at("published")
 	}
 	var trash []*file
+	for _, f := range writes {
+		if f.overwritten != nil {
+			trash = append(trash, f)
+		}
+	}
 	for _, f := range removals {
-		if f.trashed && !f.c.outright(f.a.path, t.o.Permanent) {
+		if f.overwritten != nil || f.trashed && !f.c.outright(f.a.path, t.o.Permanent) {
 			trash = append(trash, f)
 			continue
 		}
@@ -158,16 +164,24 @@ func (t *transaction) apply() error {
 	// All are looked at before the first one goes: what was put into the trash
 	// comes back less well than everything else.
 	for _, f := range trash {
-		if err := t.do(f, t.stillThere); err != nil {
-			return err
+		if f.now == nil {
+			if err := t.do(f, t.stillThere); err != nil {
+				return err
+			}
 		}
 	}
 	for i, f := range trash {
 		last := i == len(trash)-1
-		if err := t.do(f, func(f *file) error { return t.trashFile(f, last) }); err != nil {
+		work := t.trashFile
+		if f.now != nil {
+			work = t.trashReplaced
+		}
+		if err := t.do(f, func(f *file) error { return work(f, last) }); err != nil {
 			return err
 		}
-		t.changed(f)
+		if f.now == nil {
+			t.changed(f)
+		}
 	}
 	return nil
 }

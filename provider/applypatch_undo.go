@@ -38,15 +38,14 @@ func (c *call) backup(dir *anchor.Dir, want expected) (*staged, error) {
 	if err := want.p.Open(); err != nil {
 		return nil, err
 	}
-	var r content
-	if err := c.pass(want.p, reading{keep: -1}, &r); err != nil {
-		return nil, err
-	}
-	b, err := c.stage(dir, 0o600, false, r.text)
+	b, err := c.stage(dir, 0o600, false)
 	if err != nil {
 		return nil, err
 	}
-	if _, err = want.p.Carry(want.info, b.f); err == nil {
+	if err = c.pour(b, want.p); err == nil {
+		_, err = want.p.Carry(want.info, b.f)
+	}
+	if err == nil {
 		err = b.finish()
 	}
 	if err != nil {
@@ -66,7 +65,11 @@ var (
 )
 
 // ours tells whether a published file still has the bytes that were published.
+// What somebody writes into a file that is moved stays in it, wherever it is.
 func (s *staged) ours() bool {
+	if s.names > 0 {
+		return true
+	}
 	now, err := anchor.StatFile(s.f)
 	if err != nil || now.Size != s.info.Size || now.Mtime != s.info.Mtime {
 		return false
@@ -79,14 +82,26 @@ func (s *staged) ours() bool {
 	return digest(h.Sum(nil)) == s.sum
 }
 
-// unreplace gives the kept file its name back, unless others have touched the
-// new one: theirs is never destroyed. nil only if the kept file is in place.
+// unreplace is takeBack for a patch that is undone.
 func (c *call) unreplace(a aim, s *staged) error {
 	unlock, err := c.lockedDir(s.dir, a.path)
 	if err != nil {
 		return err
 	}
 	defer unlock()
+	return c.takeBack(a, s)
+}
+
+// takeBack gives the kept file its name back, unless others have touched the
+// new one: theirs is never destroyed. nil only if the kept file is in place.
+func (c *call) takeBack(a aim, s *staged) error {
+	if s.name == "" {
+		return errInTheTrash
+	}
+	if _, err := s.dir.Lstat(s.name); absent(err) {
+		s.name = ""
+		return errInTheTrash
+	}
 	now, err := pinned.Look(s.dir, a.name)
 	switch {
 	case absent(err) && s.copied:

@@ -190,5 +190,12 @@ func (m *movingFile) judgeDestination(d *destination, cg *cargo) error {
 	if cg.size() < m.basisMax {
 		d.before = before
 	}
-	return w.writable(d.p, m.o.OverrideReadOnly)
+	if err := w.writable(d.p, m.o.OverrideReadOnly); err != nil {
+		return err
+	}
+	if cg.parts == nil && d.p.Info.SameFile(cg.p.Info) {
+		return nil // another name of the source: nothing is lost
+	}
+	d.want.kept, err = w.keepsOverwritten(d.a.path)
+	return err
 }

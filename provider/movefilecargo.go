@@ -1,9 +1,7 @@
 package provider
 
 import (
-	"crypto/sha256"
 	"errors"
-	"io"
 	"syscall"
 
 	"github.com/wattle-dev/wattle/internal/anchor"
@@ -251,7 +249,7 @@ func (m *movingFile) over(s *staged, to *destination, out *WriteOutcome) error {
 		return m.dst.ours(err)
 	}
 	held.Close()
-	out.LinksBroken = r.links
+	out.LinksBroken, out.Trashed = r.links, r.trashed
 	return nil
 }
 
@@ -279,29 +277,6 @@ func (m *movingFile) load(dir *anchor.Dir, unnamed bool, g *cargo) (*staged, err
 		return nil, err
 	}
 	return s, nil
-}
-
-// pour copies the content of a pinned file that is open.
-func (m *movingFile) pour(s *staged, p *pin) error {
-	buf := chunks.Get().(*[chunk]byte)
-	defer chunks.Put(buf)
-	h := sha256.New()
-	for {
-		n, err := p.ReadAt(buf[:], s.size)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return err
-		}
-		h.Write(buf[:n])
-		if _, err := s.f.Write(buf[:n]); err != nil {
-			return err
-		}
-		s.size += int64(n)
-	}
-	h.Sum(s.sum[:0])
-	return nil
 }
 
 // sourceStays looks at the source once more before its copy or its other name

@@ -37,7 +37,7 @@ func (p *placing) place() error {
 	if now == nil {
 		return p.fresh()
 	}
-	keep, err := p.to.keepsOverwritten()
+	keep, err := p.to.keepsOverwritten(p.to.path)
 	if err != nil {
 		return err
 	}
@@ -80,19 +80,6 @@ func (p *placing) exists(detail string) error {
 		detail = "something is there already"
 	}
 	return p.to.fail(CodeAlreadyExists, detail)
-}
-
-// keepsOverwritten: what is replaced goes into the trash. Where there is none
-// it is not replaced at all.
-func (c *call) keepsOverwritten() (bool, error) {
-	if !c.fence.KeepOverwritten() || c.trashOff {
-		return false, nil
-	}
-	if c.trash == nil {
-		return false, &Error{Code: record.CodeUnavailable, Op: c.op, Path: c.shown, Outcome: record.Rejected, Reason: record.ReasonBackend,
-			Detail: saysNoTrash}
-	}
-	return true, nil
 }
 
 func (p *placing) fresh() error {
@@ -298,25 +285,13 @@ func (p *placing) intoTrash(dir *anchor.Dir, name string, old anchor.Info) error
 	if err != nil {
 		var r *record.Error
 		if errors.As(err, &r) && r.Outcome == record.Unknown {
-			return p.unkept(err)
+			return p.to.unkept(err)
 		}
-		return p.exchangeBack(p.unkept(err))
+		return p.exchangeBack(p.to.unkept(err))
 	}
 	p.replaced, p.trashed = record.Trashed, &e
 	return nil
 }
-
-// unkept is the error when the trash has not taken what is replaced.
-func (p *placing) unkept(err error) error {
-	err = p.to.untrashed(err)
-	var e *Error
-	if errors.As(err, &e) && e.Code == record.CodeUnavailable {
-		e.Detail = saysNoTrash
-	}
-	return err
-}
-
-const saysNoTrash = "the policy keeps what is overwritten, and no trash can take it"
 
 // overPlain replaces where names cannot be exchanged: by a rename. What is to
 // be kept gets a second name first.
@@ -356,7 +331,7 @@ func (p *placing) overPlain(now anchor.Info, keep bool) error {
 	}
 	e, err := p.to.trash.Put(context.WithoutCancel(p.to.ctx), p.dir, aside, p.to.path, old, false)
 	if err != nil {
-		return p.to.mapped(p.unkept(err))
+		return p.to.mapped(p.to.unkept(err))
 	}
 	p.replaced, p.trashed = record.Trashed, &e
 	return nil

@@ -9,6 +9,7 @@ import (
 	"github.com/wattle-dev/wattle/internal/anchor"
 	"github.com/wattle-dev/wattle/provider/internal/dirlock"
 	"github.com/wattle-dev/wattle/provider/internal/pinned"
+	"github.com/wattle-dev/wattle/trash/record"
 )
 
 // expected is the file that a replacement may replace.
@@ -22,6 +23,8 @@ type expected struct {
 	// strict: no other state may be replaced. Not strict, any regular file may
 	// (an unguarded write).
 	strict bool
+	// kept: what is replaced goes into the trash, or nothing is replaced.
+	kept bool
 	// dressed: the new file has the metadata of another one (a move), which
 	// that of the replaced file must not overwrite.
 	dressed bool
@@ -32,6 +35,7 @@ type replaced struct {
 	version Version
 	links   int
 	lost    []string
+	trashed *record.Entry // of a file that is kept
 }
 
 // verifyBytes is the size up to which the file that came out is always compared
@@ -85,7 +89,15 @@ func (c *call) publish(dir *anchor.Dir, a aim, s *staged, want expected, look fu
 	return held, nil
 }
 
-func (c *call) swap(dir *anchor.Dir, a aim, s *staged, want expected, look func(*pin), out *replaced) error {
+func (c *call) swap(dir *anchor.Dir, a aim, s *staged, want expected, look func(*pin), out *replaced) (err error) {
+	if want.kept {
+		s.keep = true
+		defer func() {
+			if err == nil {
+				out.trashed, err = c.keepReplaced(s, a)
+			}
+		}()
+	}
 	if err := c.unchanged(dir, a.name, want); err != nil {
 		return err
 	}
@@ -93,7 +105,7 @@ func (c *call) swap(dir *anchor.Dir, a aim, s *staged, want expected, look func(
 	if err := c.alive(); err != nil {
 		return err
 	}
-	err := errors.ErrUnsupported
+	err = errors.ErrUnsupported
 	if !c.lacks.exchange {
 		err = dir.Rename(s.name, dir, a.name, anchor.Exchange)
 	}

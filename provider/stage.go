@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"syscall"
@@ -81,6 +82,27 @@ func (c *call) fill(s *staged, parts []string) error {
 	}
 	h.Sum(s.sum[:0])
 	s.size = total
+	return nil
+}
+
+// pour fills a staged file with the content of a pinned one that is open.
+func (c *call) pour(s *staged, p *pin) error {
+	buf := chunks.Get().(*[chunk]byte)
+	defer chunks.Put(buf)
+	cur := c.scanner(p, true)
+	for {
+		n, err := cur.next(buf[:])
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := s.f.Write(buf[:n]); err != nil {
+			return err
+		}
+	}
+	s.size, s.sum = cur.off, cur.digest()
 	return nil
 }
 

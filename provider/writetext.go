@@ -190,6 +190,9 @@ func (w *writing) update(dir *anchor.Dir, a aim, p *pin) (WriteOutcome, error) {
 	if err := w.writable(p, w.o.OverrideReadOnly); err != nil {
 		return WriteOutcome{}, err
 	}
+	if want.kept, err = w.keepsOverwritten(a.path); err != nil {
+		return WriteOutcome{}, err
+	}
 	parts := []string{w.content}
 	if _, own := cutBOM(w.content); old.bom && !own && !w.o.DropBOM {
 		parts = []string{bom, w.content}
@@ -201,7 +204,7 @@ func (w *writing) update(dir *anchor.Dir, a aim, p *pin) (WriteOutcome, error) {
 	}
 	return WriteOutcome{
 		Operation: OperationUpdate, Version: r.version, Before: before, After: w.after(),
-		LinksBroken: r.links, MetadataLost: r.lost,
+		LinksBroken: r.links, MetadataLost: r.lost, Trashed: r.trashed,
 	}, nil
 }
 
