@@ -177,19 +177,12 @@ func (m *movingFile) judgeDestination(d *destination, cg *cargo) error {
 	case w.creates():
 		return w.fail(CodeNotObserved, "it exists and has not been read")
 	}
-	var seen *VersionGuard
-	if w.replaces() {
-		seen = &VersionGuard{Version: w.o.Expected.Version}
-	}
-	want, before, err := w.judged(d.p, seen)
+	want, old, err := w.judged(d.p, w.guard(), w.replaces(), cg.size())
 	if err != nil {
 		return w.ours(err)
 	}
-	want.strict, want.dressed = w.replaces(), true
-	d.want = want
-	if cg.size() < m.basisMax {
-		d.before = before
-	}
+	want.dressed = true
+	d.want, d.before = want, old.before
 	if err := w.writable(d.p, m.o.OverrideReadOnly); err != nil {
 		return err
 	}

@@ -38,52 +38,29 @@ func (g *cargo) size() int64 {
 func (m *movingFile) cargo(p *pin) (*cargo, error) {
 	g := &cargo{p: p}
 	if len(m.o.Hunks) == 0 && !m.o.Codex {
-		var err error
-		if g.want, g.before, err = m.judged(p, m.o.ExpectedSource); err != nil {
+		want, old, err := m.judged(p, m.o.ExpectedSource, true, 0)
+		if err != nil {
 			return nil, err
 		}
+		g.want, g.before = want, old.before
 		if g.before != nil {
 			g.after = *g.before
 		}
 		return g, m.removableUnless(p)
 	}
-	how, sum := fresh, digest{}
-	if e := m.o.ExpectedSource; e != nil {
-		how, sum = m.judge(e.Version, stampOf(m.clock, p.Info))
-	}
-	if how == stale {
-		return nil, m.stale(saysChanged)
-	}
-	if p.Info.Size > m.editMax {
-		return nil, m.tooLarge(m.editMax)
-	}
-	if err := m.removableUnless(p); err != nil {
-		return nil, err
-	}
-	m.at("judged")
-	read, err := m.read(p, reading{keep: m.editMax})
-	switch {
-	case err != nil:
-		return nil, moved(err)
-	case how == byHash && read.sum != sum:
-		return nil, m.stale(saysChanged)
-	case read.over:
-		return nil, m.tooLarge(m.editMax)
-	case !read.stable:
-		return nil, errMoved{err: errChanged, code: CodeStaleVersion}
-	}
-	mark, text, err := m.wholeText(read.text)
+	t, err := m.original(p, m.o.ExpectedSource, m.removableUnless)
 	if err != nil {
 		return nil, err
 	}
-	r, err := m.patched(text, m.o.Hunks, m.o.Codex, m.editMax-int64(len(mark)))
+	r, err := m.patched(t.text, m.o.Hunks, m.o.Codex, m.editMax-int64(len(t.mark)))
 	if err != nil {
 		return nil, err
 	}
-	g.want = expected{p: p, info: p.Info, sum: read.sum, hashed: true, strict: true}
-	g.parts, g.after = []string{mark, r.Text}, toLF(r.Text)
+	g.want = t.want
+	g.parts, g.after = []string{t.mark, r.Text}, toLF(r.Text)
 	if p.Info.Size < m.basisMax {
-		g.before = basis(read)
+		before := toLF(t.text)
+		g.before = &before
 	}
 	return g, nil
 }
@@ -244,7 +221,7 @@ func (m *movingFile) named(s *staged, to *destination) error {
 func (m *movingFile) over(s *staged, to *destination, out *WriteOutcome) error {
 	var r replaced
 	out.Before = to.before
-	held, err := m.dst.publish(s.dir, to.a, s, to.want, func(old *pin) { out.Before = m.dst.basisOf(old) }, &r)
+	held, err := m.dst.publish(s.dir, to.a, s, to.want, func(old *pin) { out.Before = m.dst.basisOf(old, s.size) }, &r)
 	if err != nil {
 		return m.dst.ours(err)
 	}

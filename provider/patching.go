@@ -103,11 +103,11 @@ type ApplyOperation struct {
 	Version     Version       `json:"version,omitzero"`
 	// Before and After are LF texts, null where there is none or where it is
 	// not below the bound of write bases.
-	Before       *string       `json:"before"`
-	After        *string       `json:"after"`
-	InsertedAt   []int         `json:"insertedAt,omitzero"`
-	LinksBroken  int           `json:"linksBroken,omitzero"`
-	MetadataLost []string      `json:"metadataLost,omitzero"`
+	Before       *string  `json:"before"`
+	After        *string  `json:"after"`
+	InsertedAt   []int    `json:"insertedAt,omitzero"`
+	LinksBroken  int      `json:"linksBroken,omitzero"`
+	MetadataLost []string `json:"metadataLost,omitzero"`
 	// Trashed is the file that the operation deleted, or overwrote where the
 	// policy keeps that.
 	Trashed *record.Entry `json:"trashed,omitzero"`
