@@ -466,7 +466,11 @@ func TestKeptAfterKill(t *testing.T) {
 	dir := k.checkout()
 	before, ids := snapshot(t, dir), identities(t, dir)
 	all := strings.Count(before, "\n")
-	for _, n := range []int{1, 2, all / 3, all - 1} {
+	points := []int{2, all / 3}
+	if soak() {
+		points = []int{1, 2, 3, all / 4, all / 3, all / 2, all - 2, all - 1}
+	}
+	for _, n := range points {
 		for _, after := range []bool{false, true} {
 			text, err := json.Marshal(dieOrder{k.W, k.data, k.T, n, after})
 			if err != nil {

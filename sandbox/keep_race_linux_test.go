@@ -19,7 +19,7 @@ import (
 // no hidden one, of which the trash would be a readable copy.
 func TestKeptRace(t *testing.T) {
 	k := newKeepLab(t)
-	tries := 800
+	tries := 400
 	if soak() {
 		tries = 100000
 	}

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/wattle-dev/wattle/internal/anchor"
 	"github.com/wattle-dev/wattle/trash/record"
 )
@@ -141,6 +143,7 @@ type comeback struct {
 // madeAgain is a directory that was made and gets its mode and time at the end.
 type madeAgain struct {
 	path string
+	self anchor.Info
 	was  *record.RemovedLine // nil of one that the group does not know
 }
 
@@ -350,15 +353,19 @@ func (c *comeback) open(path string) (*anchor.Dir, error) {
 	if err := up.Mkdir(name, mode); err != nil {
 		return nil, err
 	}
-	m := madeAgain{path: path}
-	if known {
-		m.was = &was
-	}
-	c.made = append(c.made, m)
 	c.r.Directories++
 	if d, err = up.Walk(name); err != nil {
 		return nil, err
 	}
+	m := madeAgain{path: path}
+	if m.self, err = d.Stat(); err != nil {
+		d.Close()
+		return nil, err
+	}
+	if known {
+		m.was = &was
+	}
+	c.made = append(c.made, m)
 	return c.to.set(path, d), nil
 }
 
@@ -419,14 +426,14 @@ func (c *comeback) finish() {
 		if m.was == nil {
 			continue
 		}
-		if err := dressDir(m.path, *m.was); err != nil {
+		if err := dressDir(m.path, m.self, *m.was); err != nil {
 			c.r.leave(m.path, failed(opRestoreGroup, m.path, "it is there, but not with the mode and time that it had", err))
 		}
 	}
 	c.made = nil
 }
 
-func dressDir(path string, was record.RemovedLine) error {
+func dressDir(path string, self anchor.Info, was record.RemovedLine) error {
 	up, err := anchor.OpenDir(filepath.Dir(path))
 	if err != nil {
 		return err
@@ -439,6 +446,9 @@ func dressDir(path string, was record.RemovedLine) error {
 	}
 	defer f.Close()
 	i, err := anchor.StatFile(f)
+	if err == nil && !i.SameFile(self) {
+		err = stale(up, name)
+	}
 	if err != nil {
 		return err
 	}
@@ -447,7 +457,7 @@ func dressDir(path string, was record.RemovedLine) error {
 	if (i.UID != was.UID || i.GID != was.GID) && f.Chown(int(was.UID), int(was.GID)) != nil {
 		mode &^= 0o6000
 	}
-	if err := up.Chmod(name, mode); err != nil {
+	if err := unix.Fchmod(int(f.Fd()), mode); err != nil {
 		return err
 	}
 	return anchor.SetMtime(f, was.Mtime)
