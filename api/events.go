@@ -4,7 +4,6 @@ import (
 	"github.com/wattle-dev/wattle/fence"
 	"github.com/wattle-dev/wattle/sandbox"
 	"github.com/wattle-dev/wattle/scratch"
-	"github.com/wattle-dev/wattle/trash"
 	"github.com/wattle-dev/wattle/trash/record"
 )
 
@@ -88,7 +87,7 @@ var (
 	EventScratchSwept       = newEvent[scratch.SweepReport]("scratch.swept", "Scratch that a killed daemon left was looked through.")
 
 	EventTrashPut      = newEvent[record.Entry]("trash.put", "Something went to the trash.")
-	EventTrashRestored = newEvent[trash.Restored]("trash.restored", "Something came back from the trash.")
+	EventTrashRestored = newEvent[TrashRestoredData]("trash.restored", "Something came back from the trash.")
 	EventTrashEmptied  = newEvent[TrashEmptiedData]("trash.emptied", "Things in the trash were removed for good.")
 
 	EventGap            = newEvent[GapData]("gap", "Events are missing here.")

@@ -116,7 +116,7 @@ func TestParametersThatMakeNoSense(t *testing.T) {
 		{"trash/list", `{"workspace":"w"}`, "/workspace"},
 		{"trash/restore", `{}`, "/id"},
 		{"trash/restore", `{"id":"a","processId":"p"}`, "/id"},
-		{"trash/restore", `{"processId":"p","sessionId":"s","destination":"d"}`, "/destination"},
+		{"trash/restore", `{"processId":"p","sessionId":"s","destination":"/d"}`, "/destination"},
 		{"trash/restore", `{"id":"a","destination":"d"}`, "/destination"},
 		{"trash/restore", `{"id":"a","overwrite":true}`, "/overwrite"},
 		{"trash/empty", `{}`, "/ids"},

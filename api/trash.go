@@ -25,8 +25,10 @@ type TrashRestoreParams struct {
 	SessionID string `json:"sessionId,omitzero"`
 	ID        string `json:"id,omitzero"`
 	ProcessID string `json:"processId,omitzero"`
-	// Destination is where an entry goes instead of where it was. With a session
-	// a relative one is taken from the workspace; without one it is absolute.
+	// Destination is where an entry goes instead of where it was; of what a
+	// command removed it is a directory that stands for the workspace, and none
+	// can be named with a session. With a session a relative one is taken from
+	// the workspace; without one it is absolute.
 	Destination string `json:"destination,omitzero"`
 	// Parents makes the directories that are missing on the way.
 	Parents bool `json:"parents,omitzero"`
@@ -39,19 +41,32 @@ func (p *TrashRestoreParams) Validate() error {
 	switch {
 	case (p.ID == "") == (p.ProcessID == ""):
 		return InvalidParams("/id", "exactly one of id and processId is needed")
-	case p.ProcessID != "" && p.Destination != "":
-		return InvalidParams("/destination", "what a command removed goes back to where it was")
+	case p.ProcessID != "" && p.SessionID != "" && p.Destination != "":
+		return InvalidParams("/destination", "with a session, what a command removed goes back to where it was")
 	case p.SessionID == "" && p.Destination != "" && !filepath.IsAbs(p.Destination):
 		return InvalidParams("/destination", "without a session the path must be absolute")
 	}
 	return nil
 }
 
-// TrashRestoreResult is what came back. Left is what a command removed and
-// could not be restored; a single entry that cannot be is an error instead.
+// TrashRestoreResult is what came back: one entry, or Group for what a command
+// removed, of which something may have to stay. An entry that cannot come back
+// is an error instead.
 type TrashRestoreResult struct {
-	Restored []trash.Restored `json:"restored"`
-	Left     []TrashLeft      `json:"left,omitzero"`
+	Restored []trash.Restored     `json:"restored"`
+	Group    *trash.RestoredGroup `json:"group,omitzero"`
+}
+
+// TrashRestoredData says what came back: the entry that is at Path now, or how
+// much of what a command removed.
+type TrashRestoredData struct {
+	Path  string        `json:"path,omitzero"`
+	Entry *record.Entry `json:"entry,omitzero"`
+
+	ProcessID   string `json:"processId,omitzero"`
+	Files       int    `json:"files,omitzero"`
+	Directories int    `json:"directories,omitzero"`
+	NotRestored int    `json:"notRestored,omitzero"` // still in the trash
 }
 
 // Bounds of trash/empty: every id is looked for in the whole trash, and ages

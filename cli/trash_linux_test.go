@@ -138,7 +138,7 @@ func TestTrashUsage(t *testing.T) {
 	h := newHouse(t)
 	for _, args := range [][]string{
 		{"trash"}, {"trash", "purge"}, {"trash", "list", "x"}, {"trash", "list", "--all", "--workspace", "."},
-		{"trash", "restore"}, {"trash", "restore", "a", "b"}, {"trash", "restore", "a", "--process", "p"}, {"trash", "restore", "--process", "p", "--to", "x"},
+		{"trash", "restore"}, {"trash", "restore", "a", "b"}, {"trash", "restore", "a", "--process", "p"},
 	} {
 		h.want(h.do(args...), 2)
 	}

@@ -23,8 +23,6 @@ func newTrashRestore(w *world) *cobra.Command {
 			switch {
 			case (p.ID == "") == (p.ProcessID == ""):
 				return usage(cmd, "name one entry by its ID, or one command with --process")
-			case p.ProcessID != "" && p.Destination != "":
-				return usage(cmd, "--to and --process exclude each other: what a command removed goes back to where it was")
 			}
 			var err error
 			if p.Destination, err = absolute(p.Destination); err != nil {
@@ -40,14 +38,14 @@ func newTrashRestore(w *world) *cobra.Command {
 			if err := w.result(f.json, r, func() error { return w.tellRestored(r) }); err != nil {
 				return err
 			}
-			if len(r.Left) > 0 {
+			if r.Group != nil && !r.Group.Complete() {
 				return exitStatus(statusFailed)
 			}
 			return nil
 		})
 	f.add(c)
 	c.Flags().StringVar(&p.ProcessID, "process", "", "bring back all that the command with this `ID` removed")
-	c.Flags().StringVar(&p.Destination, "to", "", "put it at `PATH` instead of where it was")
+	c.Flags().StringVar(&p.Destination, "to", "", "put it at `PATH` instead of where it was; with --process a directory that stands for the workspace")
 	c.Flags().BoolVar(&p.Parents, "parents", false, "make the directories that are missing on the way")
 	c.Flags().BoolVar(&p.CopyAcross, "copy-across", false, "copy it when the place is in another file system")
 	return c
@@ -60,10 +58,23 @@ func (w *world) tellRestored(r api.TrashRestoreResult) error {
 		}
 		w.told(0, one.MetadataLost)
 	}
-	for _, l := range r.Left {
-		w.say("%s stays in the trash: %s", printable(l.Entry.OriginalPath), printable(l.Error.Message))
+	g := r.Group
+	if g == nil {
+		return nil
 	}
-	return nil
+	for _, l := range g.Left {
+		w.say("%s stays in the trash: %s: %s", printable(l.Path), l.Code, printable(l.Why))
+	}
+	if more := g.NotRestored - len(g.Left); more > 0 {
+		w.say("%d more stay in the trash", more)
+	}
+	if g.NotKept > 0 {
+		w.say("%d things had not been kept when the command removed them", g.NotKept)
+	}
+	if !g.Ended {
+		w.say("the command has not ended: it may remove more")
+	}
+	return w.print("restored  %d files, %d directories\n", g.Files, g.Directories)
 }
 
 // restoreAdvice says what to do after a refusal.

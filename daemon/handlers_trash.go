@@ -52,21 +52,34 @@ func (h *Host) ListTrash(ctx context.Context) (trash.Listing, error) { return h.
 // RestoreTrash brings something back, as the user.
 func (h *Host) RestoreTrash(ctx context.Context, p *api.TrashRestoreParams) (api.TrashRestoreResult, error) {
 	r, err := h.restoreTrash(ctx, p, nil)
-	for _, one := range r.Restored {
-		tell(h, api.EventTrashRestored, one)
+	for _, d := range cameBack(p, r) {
+		tell(h, api.EventTrashRestored, d)
 	}
 	return r, err
 }
 
+// cameBack is what there is to tell of a restore.
+func cameBack(p *api.TrashRestoreParams, r api.TrashRestoreResult) []api.TrashRestoredData {
+	var out []api.TrashRestoredData
+	for _, one := range r.Restored {
+		out = append(out, api.TrashRestoredData{Path: one.Path, Entry: &one.Entry})
+	}
+	if g := r.Group; g != nil && g.Files+g.Directories > 0 {
+		out = append(out, api.TrashRestoredData{ProcessID: p.ProcessID, Files: g.Files, Directories: g.Directories, NotRestored: g.NotRestored})
+	}
+	return out
+}
+
 func (h *Host) restoreTrash(ctx context.Context, p *api.TrashRestoreParams, allow func(record.Entry, string) error) (api.TrashRestoreResult, error) {
 	none := api.TrashRestoreResult{Restored: []trash.Restored{}}
+	o := trash.RestoreOptions{Destination: p.Destination, Parents: p.Parents, CopyAcross: p.CopyAcross, Allow: allow}
 	if p.ProcessID != "" {
-		return none, &record.Error{Code: record.CodeNotFound, Outcome: record.Failed, Reason: record.ReasonOperationFailed,
-			Op: "restore", Detail: "nothing in the trash is of a command " + clip(p.ProcessID)}
+		g, err := h.bin.RestoreGroup(ctx, p.ProcessID, o)
+		// After an error it may be that something has come back.
+		none.Group = &g
+		return none, err
 	}
-	one, err := h.bin.Restore(ctx, p.ID, trash.RestoreOptions{
-		Destination: p.Destination, Parents: p.Parents, CopyAcross: p.CopyAcross, Allow: allow,
-	})
+	one, err := h.bin.Restore(ctx, p.ID, o)
 	if err != nil {
 		return none, err
 	}
@@ -147,12 +160,19 @@ func (s *Session) RestoreTrash(ctx context.Context, p *api.TrashRestoreParams) (
 	}
 	r, err := guarded(s, nil, p.Destination, func(f *fence.Fence) (api.TrashRestoreResult, error) {
 		return s.host.restoreTrash(ctx, &o, func(e record.Entry, path string) error {
-			return mayRestore(ctx, f, e, path, p.Destination)
+			err := mayRestore(ctx, f, e, path, p.Destination)
+			if d := (*fence.Denial)(nil); p.ProcessID != "" && errors.As(err, &d) {
+				// One of many things, that stays: it is in the result.
+				return &record.Error{Code: d.Code, Outcome: record.Rejected, Reason: record.ReasonProtected, Op: "restore", Path: path, Cause: d}
+			}
+			return err
 		})
 	})
-	for _, one := range r.Restored {
-		s.forgotten(one.Path)
-		emit(s, s.currentTurn(), api.EventTrashRestored, one)
+	for _, d := range cameBack(p, r) {
+		if d.Path != "" {
+			s.forgotten(d.Path)
+		}
+		emit(s, s.currentTurn(), api.EventTrashRestored, d)
 	}
 	return r, err
 }
@@ -182,6 +202,9 @@ func mayRestore(ctx context.Context, f *fence.Fence, e record.Entry, path, asked
 	}
 	if e.Type != "directory" {
 		return denied(f.CheckAs(path, asked, fence.Create))
+	}
+	if e.TrashDir == "" { // made again for what a command removed
+		return denied(f.CheckDirectory(path, asked, fence.Mkdir))
 	}
 	// With the name of a directory goes what may be protected in it.
 	for _, a := range []fence.Access{fence.Mkdir, fence.Rename} {

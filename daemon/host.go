@@ -57,7 +57,8 @@ type HostOptions struct {
 	// temporary directory stands for them; and records are left to the kernel
 	// to flush: they survive a crash of the process, not of the machine.
 	Ephemeral bool
-	// TrashOff makes every delete one that is permanent. What is in the trash
+	// TrashOff makes every delete one that is permanent, also of commands whose
+	// policy says trash_commands. What is in the trash
 	// can be listed, restored and emptied all the same.
 	TrashOff bool
 	// Publish takes the events of sessions; nil drops them.
@@ -103,7 +104,11 @@ func NewHost(p Places, o HostOptions) (*Host, error) {
 	if h.scratch, err = scratch.NewManager(scratch.Options{StateDir: p.State, Home: p.Home, NoSync: o.Ephemeral}); err != nil {
 		return nil, err
 	}
-	h.runner = sandbox.NewRunner(sandbox.Options{Kernel: o.Kernel, TempRoot: p.TempRoot(), OwnChildren: true})
+	so := sandbox.Options{Kernel: o.Kernel, TempRoot: p.TempRoot(), OwnChildren: true}
+	if !o.TrashOff {
+		so.Keeper = keeper{bin}
+	}
+	h.runner = sandbox.NewRunner(so)
 	return h, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/wattle-dev/wattle/fence"
+	"github.com/wattle-dev/wattle/sandbox"
 	"github.com/wattle-dev/wattle/trash"
 )
 
@@ -73,6 +74,14 @@ func (h *Host) closeTrash(p *fence.Policy) error {
 		}
 	}
 	return nil
+}
+
+// keeper keeps in the trash what commands remove.
+type keeper struct{ bin *trash.Bin }
+
+// Begin implements [sandbox.Keeper].
+func (k keeper) Begin(r sandbox.Removing) sandbox.Keeping {
+	return k.bin.Group(trash.GroupOptions{ID: r.ID, Base: r.Workspace, Writable: r.Writable})
 }
 
 // inPlace is the canonical path of a name itself: of a link the link's.

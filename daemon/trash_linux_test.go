@@ -87,7 +87,7 @@ func ref(session, path string) api.FileRef { return api.FileRef{SessionID: sessi
 func (h *house) restored(c *client.Client, p api.TrashRestoreParams) string {
 	h.t.Helper()
 	r := do(h, c, api.TrashRestore, p)
-	if len(r.Restored) != 1 || len(r.Left) != 0 {
+	if len(r.Restored) != 1 || r.Group != nil {
 		h.t.Fatalf("%+v", r)
 	}
 	return r.Restored[0].Path
@@ -195,7 +195,7 @@ func TestC11DeletesComeBack(t *testing.T) {
 		if back := h.restored(c, p); back != at {
 			t.Errorf("%s: came back as %s", tt.name, back)
 		}
-		if d, ev := next(h, sub, api.EventTrashRestored); d.Path != at || d.Entry.ID != e.ID || ev.SessionID != p.SessionID {
+		if d, ev := next(h, sub, api.EventTrashRestored); d.Path != at || d.Entry == nil || d.Entry.ID != e.ID || ev.SessionID != p.SessionID {
 			t.Errorf("%s: told %+v", tt.name, d)
 		}
 		if after := shot(t, at); after != before {
@@ -468,6 +468,53 @@ func TestTrashInTheWorkspaceIsClosed(t *testing.T) {
 			t.Errorf("%q: %s, was %s", dir, after, before)
 		}
 	}
+}
+
+// What a command removed comes back through its session, as far as the fence of
+// the moment allows it.
+func TestTrashOfACommand(t *testing.T) {
+	h := newHouse(t).start()
+	c := h.dial()
+	s := h.open(c, fence.WorkspaceWrite, func(p *api.SessionOpenParams) {
+		p.Policies = []api.PolicyRef{{Inline: []byte(`{"trashCommands":true}`)}}
+		p.WritableRoots = []string{h.outside}
+	})
+	if !s.Fence.TrashCommands {
+		t.Fatalf("%+v", s.Fence)
+	}
+	id := s.SessionID
+	narrow := h.open(c, fence.WorkspaceWrite).SessionID
+	sub, err := c.Subscribe(h.ctx(), api.EventsSubscribeParams{Types: []string{"trash.restored"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.put("d/e/f", "f", 0o640)
+	out := h.put(filepath.Join(h.outside, "g"), "g", 0o600)
+	before := shot(t, filepath.Join(h.ws, "d/e/f"))
+	p, st := h.run(c, id, "rm -rf d "+out)
+	if st.code != 0 {
+		t.Fatal(st.text)
+	}
+	absent(t, filepath.Join(h.ws, "d"))
+	absent(t, out)
+	refused(h, c, api.TrashRestore, api.TrashRestoreParams{SessionID: id, ProcessID: "nobody"}, record.CodeNotFound)
+	r := do(h, c, api.TrashRestore, api.TrashRestoreParams{SessionID: narrow, ProcessID: p.ProcessID})
+	g := r.Group
+	if g == nil || g.Files != 1 || g.Directories != 2 || g.NotRestored != 1 || len(g.Left) != 1 || g.Left[0].Path != out || g.Left[0].Code != fence.CodeSandboxDenied {
+		t.Fatalf("%+v", g)
+	}
+	absent(t, out)
+	if after := shot(t, filepath.Join(h.ws, "d/e/f")); after != before {
+		t.Errorf("%s, was %s", after, before)
+	}
+	if d, e := next(h, sub, api.EventTrashRestored); d != (api.TrashRestoredData{ProcessID: p.ProcessID, Files: 1, Directories: 2, NotRestored: 1}) || e.SessionID != narrow {
+		t.Errorf("told %+v", d)
+	}
+	r = do(h, c, api.TrashRestore, api.TrashRestoreParams{SessionID: id, ProcessID: p.ProcessID})
+	if r.Group.Files != 1 || r.Group.NotRestored != 0 {
+		t.Errorf("%+v", r.Group)
+	}
+	holds(t, out, "g")
 }
 
 // C9: what is never deleted, permanent or not; and a command that tries.
