@@ -30,6 +30,7 @@ func startsWith(got, want string) bool {
 func TestFileCommands(t *testing.T) {
 	h := newHouse(t)
 	h.file(h.home, ".ssh/id_ed25519", "secret\n", 0o600)
+	h.file(h.home, ".config/wattle/policies/keep.toml", "keep_overwritten = true\n", 0o644)
 	text, asJSON := make([]result, len(fsRows)), make([]result, len(fsRows))
 	run := func(t *testing.T, row *fsRow, more ...string) (r result, disk string) {
 		h.t = t

@@ -167,6 +167,10 @@ var fsRows = []fsRow{
 	{args: "edit a.txt --old ONE --new 1", code: 1, stderr: "wattle: FS_EDIT_NOT_FOUND: \nwattle: hint: \n"},
 	{args: "edit a.txt --old two --new 2 --if-version 1AwAAAA", code: 1, stderr: "wattle: FS_STALE_VERSION: \nwattle: hint: the file changed meanwhile; read it again and use the new version\n"},
 	{args: "edit away --old outside --new x", code: 77, stderr: "wattle: FS_SANDBOX_DENIED: \n"},
+	{args: "write a.txt --policy keep", stdin: "new", stdout: "updated a.txt\n", stderr: "wattle: what was there is in the trash  id \n",
+		disk: "- ws/a.txt \"one\\ntwo\\none\\n\"\n+ ws/a.txt \"new\"\n+ files/a.txt \"one\\ntwo\\none\\n\""},
+	{args: "mv a.txt d/in.txt --overwrite --policy keep", stdout: "moved a.txt to P/ws/d/in.txt\n", stderr: "wattle: what was there is in the trash  id \n",
+		disk: "- ws/a.txt \"one\\ntwo\\none\\n\"\n- ws/d/in.txt \"in\\n\"\n+ ws/d/in.txt \"one\\ntwo\\none\\n\"\n+ files/in.txt \"in\\n\""},
 	{args: "write a.txt --if-absent", stdin: "x", code: 1, stderr: "wattle: FS_NOT_OBSERVED: \nwattle: hint: \n"},
 
 	{args: "patch", stdin: patchOf(updateA, addN, moveIn), stdout: "done     update  a.txt\ndone     add     n.txt\ndone     move    d/in.txt -> moved.txt\n",
