@@ -80,7 +80,7 @@ func newFSCopy(w *world) *cobra.Command {
 func (w *world) replaced(o record.Outcome, e *record.Entry) {
 	switch {
 	case e != nil:
-		w.say("what was there is in the trash, id %s", printable(e.ID))
+		w.say("what was there is in the trash  id %s", printable(e.ID))
 	case o != "":
 		w.say("what was there is %s", o)
 	}
