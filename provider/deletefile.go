@@ -61,8 +61,8 @@ func (d *deletingFile) try(a aim) (DeleteOutcome, error) {
 	})
 }
 
-// pinSource pins the regular file that is to be deleted or moved away; absent is
-// stale.
+// pinSource pins the regular file that is to be changed, deleted or moved away;
+// absent is stale.
 func (c *call) pinSource(dir *anchor.Dir, name string) (*pin, error) {
 	p, err := c.pin(dir, name)
 	if absent(err) {

@@ -2,6 +2,8 @@ package provider
 
 import (
 	"context"
+	"fmt"
+	"strings"
 
 	"github.com/wattle-dev/wattle/fence"
 	"github.com/wattle-dev/wattle/provider/patch"
@@ -138,6 +140,17 @@ type Patcher interface {
 	// a later operation fails, and the error's cause is a [*PatchError] with
 	// the report. facts/patch.md section 6.
 	//
+	// Refused are, with nothing changed: a text that is no patch
+	// (FS_PATCH_MISMATCH, without a report), more than 1,000 operations, and
+	// more bytes than Config.EditMaxBytes, of the files that are read and of
+	// the new contents each, all together (FS_TOO_LARGE). A file in the place
+	// of a directory, or below a file, of the same patch is refused too.
+	//
+	// With Atomic false the operations are committed one by one. That one
+	// fails is then no error: the report is Stopped, and what was done stays.
+	// An error is what is refused before the first: syntax, a path that the
+	// fence denies, a guard; and FS_ABORTED.
+	//
 	// Concurrency: every file is locked, in sorted order, while the patch is
 	// committed; other writers see each file old or new.
 	ApplyPatch(ctx context.Context, f *fence.Fence, text string, o ApplyOptions) (PatchReport, error)
@@ -147,10 +160,28 @@ type Patcher interface {
 // parsing: it has the report on every operation.
 type PatchError struct {
 	Report PatchReport
-	Cause  error
+	// Cause is that of the operation which failed: a *fence.Denial, an errno, a
+	// *patch.Failure; nil when there is none.
+	Cause error
 }
 
-func (e *PatchError) Error() string { return e.Cause.Error() }
+// Error says which operation failed, and why if that is not told already.
+func (e *PatchError) Error() string {
+	at := "nothing was changed"
+	for i, o := range e.Report.Operations {
+		if o.State == ApplyFailed {
+			at = fmt.Sprintf("operation %d of %d, line %d of the patch", i+1, len(e.Report.Operations), o.LineNumber)
+		}
+	}
+	if e.Cause == nil {
+		return at
+	}
+	why := e.Cause.Error()
+	if strings.HasSuffix(why, at) {
+		return why // it came over a wire, as the text of such an error
+	}
+	return why + "; " + at
+}
 
-// Unwrap gives the failure of the operation.
+// Unwrap gives the cause of the operation's failure.
 func (e *PatchError) Unwrap() error { return e.Cause }

@@ -106,6 +106,9 @@ func (c *call) swap(dir *anchor.Dir, a aim, s *staged, want expected, look func(
 		return moved(err)
 	}
 	out.links = others(want.info.Nlink)
+	if s.keep {
+		return moved(c.replaceKeeping(dir, a, s, want))
+	}
 	if err := dir.Rename(s.name, dir, a.name, anchor.Replace); err != nil {
 		return moved(err)
 	}
@@ -188,6 +191,10 @@ func (c *call) settleExchange(s *staged, a aim, want expected, out *replaced, lo
 		}
 	}
 	out.links = others(i.Nlink)
+	if s.keep {
+		s.old = i
+		return nil
+	}
 	_ = s.dir.Unlink(s.name)
 	s.name = ""
 	return nil

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/wattle-dev/wattle/fence"
 	"github.com/wattle-dev/wattle/internal/anchor"
 )
 
@@ -45,22 +44,11 @@ func (r *rewriting) try(a aim) (EditOutcome, error) {
 		return EditOutcome{}, err
 	}
 	defer dir.Close()
-	p, err := r.pin(dir, a.name)
-	if absent(err) {
-		return EditOutcome{}, r.stale(saysGone)
-	}
+	p, err := r.pinSource(dir, a.name)
 	if err != nil {
 		return EditOutcome{}, err
 	}
 	defer p.Close()
-	switch {
-	case p.Info.IsSymlink() && r.fence.Mode() != fence.FullAccess:
-		return EditOutcome{}, errMoved{err: errBecameLink}
-	case p.Info.IsSymlink():
-		return EditOutcome{}, r.stale("a symbolic link stands in its place")
-	case !p.Info.IsRegular():
-		return EditOutcome{}, r.notRegular()
-	}
 	return r.rewrite(dir, a, p)
 }
 

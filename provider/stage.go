@@ -20,10 +20,21 @@ type staged struct {
 	size int64
 	// info is the file as it was when it was complete.
 	info anchor.Info
+	// keep: when it replaces a file, that one is not removed: name is then the
+	// hidden name of the replaced file, old its identity, and discard removes
+	// it. copied: what is kept is a copy, or a second name, of a file that was
+	// replaced without an exchange.
+	keep   bool
+	old    anchor.Info
+	copied bool
 	// names is how many names it had before it was staged: none, unless it is
 	// a file that is moved.
 	names uint64
 }
+
+// hiddenName is short, and independent of the target's name, which may be as
+// long as names can be. 80 bits: nobody meets it by chance.
+func hiddenName() string { return TempPrefix + rand.Text()[:16] }
 
 // stage writes parts into a new file in dir. unnamed asks for a file without a
 // name; errors.ErrUnsupported where there are none.
@@ -36,9 +47,7 @@ func (c *call) stage(dir *anchor.Dir, perm uint32, unnamed bool, parts ...string
 	case unnamed:
 		s.f, err = dir.OpenUnnamed(perm)
 	default:
-		// Short, and independent of the target's name, which may be as long
-		// as names can be. 80 bits: nobody meets it by chance.
-		s.name = TempPrefix + rand.Text()[:16]
+		s.name = hiddenName()
 		s.f, err = dir.Open(s.name, os.O_RDWR|os.O_CREATE|os.O_EXCL, perm)
 	}
 	if err != nil {
@@ -121,29 +130,16 @@ func (c *call) published(s *staged, path string) Version {
 // told of writes to an unnamed file under the kernel's own name for it, "#" and
 // the inode number, which can never be opened.)
 func (c *call) publishNew(dir *anchor.Dir, name string, mode *uint32, parts ...string) (*staged, error) {
-	perm := uint32(0o666)
-	if mode != nil {
-		perm = 0o600
-	}
 	for _, unnamed := range []bool{true, false} {
-		s, err := c.stage(dir, perm, unnamed, parts...)
-		if unnamed && (errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.EOPNOTSUPP)) {
+		s, err := c.stageNew(dir, mode, unnamed, nil, parts...)
+		if unnamed && noUnnamed(err) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		if mode != nil {
-			err = s.f.Chmod(fs.FileMode(*mode & 0o777))
-		}
-		if err == nil {
-			err = s.finish()
-		}
 		c.at("staged")
-		if err == nil {
-			err = c.alive()
-		}
-		if err != nil {
+		if err := c.alive(); err != nil {
 			s.discard()
 			return nil, err
 		}
@@ -157,6 +153,38 @@ func (c *call) publishNew(dir *anchor.Dir, name string, mode *uint32, parts ...s
 		return nil, err
 	}
 	panic("unreachable: the second round always returns")
+}
+
+// noUnnamed: the file system has no files without a name.
+func noUnnamed(err error) bool {
+	return errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.EOPNOTSUPP)
+}
+
+// stageNew stages a file that gets a name of its own: with an exact mode, or
+// the kernel's when mode is nil. dress, if set, gives it its metadata instead.
+func (c *call) stageNew(dir *anchor.Dir, mode *uint32, unnamed bool, dress func(*os.File) error, parts ...string) (*staged, error) {
+	perm := uint32(0o666)
+	if mode != nil || dress != nil {
+		perm = 0o600
+	}
+	s, err := c.stage(dir, perm, unnamed, parts...)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case dress != nil:
+		err = dress(s.f)
+	case mode != nil:
+		err = s.f.Chmod(fs.FileMode(*mode & 0o777))
+	}
+	if err == nil {
+		err = s.finish()
+	}
+	if err != nil {
+		s.discard()
+		return nil, err
+	}
+	return s, nil
 }
 
 // final: errors that another way of publishing would meet as well.

@@ -133,11 +133,9 @@ func TestC5ForeignTopDirectory(t *testing.T) {
 	must(t, os.Chown(v+"/u", asuser.ID, asuser.ID))
 	shape := shot(t, v+"/u/big")
 	before := names(t, v, data)
-	began := time.Now()
 	a := asUser(t, order{Do: "put", Data: data, Path: v + "/u/big"})
-	took := time.Since(began)
-	if a.Code != record.CodeUnavailable || a.Outcome != record.Failed || took > time.Second {
-		t.Errorf("after %v: %+v", took, a)
+	if a.Code != record.CodeUnavailable || a.Outcome != record.Failed || a.Took > time.Second {
+		t.Errorf("%+v", a)
 	}
 	for _, s := range []string{v, "permanently", "copyAcross"} {
 		if !strings.Contains(a.Text, s) {

@@ -271,6 +271,8 @@ type answer struct {
 	Code    string
 	Outcome record.Outcome
 	Text    string
+	// Took is how long the order took, without the start of the process.
+	Took time.Duration
 }
 
 // order is what a child is to do.
@@ -313,6 +315,7 @@ func tool(args []string) int {
 	}
 	ctx := context.Background()
 	var a answer
+	began := time.Now()
 	switch o.Do {
 	case "put":
 		a.Entry, err = put(ctx, b, o.Path, o.Across)
@@ -327,6 +330,7 @@ func tool(args []string) int {
 			err = errors.Join(err, l.Err)
 		}
 	}
+	a.Took = time.Since(began)
 	b.Close(ctx)
 	if err != nil {
 		a.Text = err.Error()

@@ -26,6 +26,7 @@ func Run(t *testing.T, mk Make) {
 	t.Run("writeText", func(t *testing.T) { testWriteText(t, mk) })
 	t.Run("writeOutcome", func(t *testing.T) { testWriteOutcome(t, mk) })
 	t.Run("editText", func(t *testing.T) { testEditText(t, mk) })
+	t.Run("applyPatch", func(t *testing.T) { testApplyPatch(t, mk) })
 	t.Run("patchText", func(t *testing.T) { testPatchText(t, mk) })
 	t.Run("movePath", func(t *testing.T) { testMovePath(t, mk) })
 	t.Run("copyPath", func(t *testing.T) { testCopyPath(t, mk) })
