@@ -94,7 +94,10 @@ type nameOf = func(*arena, int) string
 
 func moveFileOp(name string, hunks []patch.Hunk, from, to nameOf) raceOp {
 	return raceOp{name, func(ctx context.Context, a *arena, i int) error {
-		_, err := a.l.MoveFile(ctx, a.f, at(a.place, from(a, i)), at(a.place, to(a, i)), provider.MoveOptions{Hunks: hunks})
+		o, err := a.l.MoveFile(ctx, a.f, at(a.place, from(a, i)), at(a.place, to(a, i)), provider.MoveOptions{Hunks: hunks})
+		if f := o.SourceFailure; f != nil {
+			return &provider.Error{Code: f.Code, Op: "moveFile, source", Detail: f.Message}
+		}
 		return err
 	}}
 }
