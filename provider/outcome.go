@@ -23,6 +23,9 @@ type WriteOutcome struct {
 	// MetadataLost names what could not be carried over to the new file:
 	// "owner", "group", "setid", "acl", or the name of an extended attribute.
 	MetadataLost []string `json:"metadataLost,omitzero"`
+	// Warning is for the model that asked for the write: it was done, and is
+	// perhaps not what was meant. A local provider never warns.
+	Warning string `json:"warning,omitzero"`
 }
 
 // EditOutcome is the result of an edit; both texts are always there.
