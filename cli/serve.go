@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -51,6 +52,10 @@ terminal.`
 // itself: a connection that does not end must not keep the daemon.
 const stopLimit = 20 * time.Second
 
+// softMemory is what the daemon tries to stay below, in bytes. More is used when
+// more is needed.
+const softMemory = 64 << 20
+
 // logger is the log of the daemon: for people on a terminal, for programs
 // otherwise.
 func (w *world) logger(l zerolog.Level) zerolog.Logger {
@@ -83,6 +88,11 @@ func (w *world) serve(ctx context.Context, socketFlag, policyDir, config string,
 		return err
 	}
 	defer l.Close()
+	if w.getenv("GOMEMLIMIT") == "" {
+		// Above it garbage is collected at once instead of when it has become as
+		// much as what is in use, which large texts would double.
+		debug.SetMemoryLimit(softMemory)
+	}
 	events := daemon.NewLog(0, 0)
 	h, err := daemon.NewHost(places, daemon.HostOptions{Socket: socket, PolicyDir: policyDir, Logger: &log, Publish: events.Publish, TrashOff: !conf.Trash.Enabled})
 	if err != nil {

@@ -35,6 +35,8 @@ type Session struct {
 	prompt    string
 	// seen is what the session has observed; nil unless it asked for that.
 	seen *provider.Observations
+	// footers are those of its reads of lines.
+	footers footers
 	// life ends when the session is closed.
 	life    context.Context
 	endLife context.CancelFunc
