@@ -114,8 +114,12 @@ type Policy struct {
 	Network Network
 	Protect Protect
 	Require Require
-	// KeepOverwritten: what movePath and copyPath replace goes into the trash.
+	// KeepOverwritten: what is overwritten by a write, a move or a copy goes into
+	// the trash. Edits overwrite nothing.
 	KeepOverwritten bool
+	// TrashCommands: what a fenced command removes, or replaces by a rename, is
+	// linked into the trash first, as far as a supervisor sees it.
+	TrashCommands bool
 	// AttributeReads makes refused reads of commands attributable, at a cost.
 	AttributeReads bool
 

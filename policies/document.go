@@ -61,8 +61,13 @@ type Document struct {
 	ScratchInReadOnly *bool `json:"scratchInReadOnly,omitzero"`
 	// AttributeReads makes refused reads of commands attributable, at a cost.
 	AttributeReads *bool `json:"attributeReads,omitzero"`
-	// KeepOverwritten puts what movePath and copyPath replace into the trash.
+	// KeepOverwritten puts what is overwritten by a write, a move or a copy into
+	// the trash.
 	KeepOverwritten *bool `json:"keepOverwritten,omitzero"`
+	// TrashCommands links what fenced commands remove, or replace by a rename,
+	// into the trash first. Off by default: every removal costs more, and no
+	// disk space becomes free before the trash is emptied.
+	TrashCommands *bool `json:"trashCommands,omitzero"`
 	// CompatTmp makes /tmp and the user's TMPDIR writable roots, as the DSH
 	// contract has it. They are shared with everybody.
 	CompatTmp *bool `json:"compatTmp,omitzero"`

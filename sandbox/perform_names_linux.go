@@ -25,6 +25,22 @@ func (s *supervisor) entryArg(n *notify.Notif, dir, arg int) (p spot, path strin
 	return p, path, errno
 }
 
+// keepPinned makes the handle of what is about to go the one by which it is
+// kept, where things are. What the keeper makes does not get the caller's umask.
+func (s *supervisor) keepPinned(obj int) {
+	if s.keep == nil || obj < 0 {
+		return
+	}
+	if s.perform.ownFS && s.perform.umask != 0o077 {
+		unix.Umask(0o077)
+		s.perform.umask = 0o077
+	}
+	s.loc.drop()
+	if fd, err := unix.FcntlInt(uintptr(obj), unix.F_DUPFD_CLOEXEC, 3); err == nil {
+		s.loc.held = fd
+	}
+}
+
 func (s *supervisor) doUnlink(n *notify.Notif, c *fence.Call) verdict {
 	var flags uint64
 	switch {
@@ -63,6 +79,8 @@ func (s *supervisor) doUnlink(n *notify.Notif, c *fence.Call) verdict {
 	if !s.waits(n) {
 		return nobodyWaits
 	}
+	s.keepPinned(p.obj)
+	s.removing(p.place, flags != 0)
 	return result(unix.Unlinkat(p.dir, p.name, int(flags)))
 }
 
@@ -95,7 +113,7 @@ func (s *supervisor) doCreate(n *notify.Notif, c *fence.Call) verdict {
 	case p.readOnly:
 		return refuse(unix.EROFS)
 	}
-	if v := s.ask(p.place, path, access); v.errno != 0 {
+	if v := s.making(p.place, s.ask(p.place, path, access)); v.errno != 0 {
 		return v
 	}
 	umask, errno := s.as(n)
@@ -162,6 +180,8 @@ func (s *supervisor) doRename(n *notify.Notif, c *fence.Call) verdict {
 	to, newPath, errno := s.entryArg(n, c.Dir2, c.Path2)
 	swap := flags&exchange != 0
 	switch {
+	case errno == unix.ENAMETOOLONG && len(newPath) < unix.PathMax && !from.exists:
+		return refuse(unix.ENOENT) // the old name is looked up first
 	case errno != 0:
 		return refuse(errno)
 	case dots(oldPath) != "", dots(newPath) != "" && flags&noReplace == 0:
@@ -202,6 +222,8 @@ func (s *supervisor) doRename(n *notify.Notif, c *fence.Call) verdict {
 	if !s.waits(n) {
 		return nobodyWaits
 	}
+	s.keepPinned(to.obj)
+	s.renaming(from.place, to.place, swap)
 	return result(unix.Renameat2(from.dir, from.name, to.dir, to.name, uint(flags)))
 }
 
@@ -246,7 +268,7 @@ func (s *supervisor) doLink(n *notify.Notif, c *fence.Call) verdict {
 		return refuse(unix.ENOENT)
 	}
 	if from.gone() { // an unnamed file gets its first name
-		if v := s.ask(to.place, newPath, fence.Create); v.errno != 0 {
+		if v := s.making(to.place, s.ask(to.place, newPath, fence.Create)); v.errno != 0 {
 			return v
 		}
 	} else {
@@ -388,6 +410,8 @@ func (s *supervisor) replaceConfig(n *notify.Notif, from, to *spot, requested st
 	if !s.waits(n) {
 		return &nobodyWaits
 	}
+	s.keepPinned(to.obj)
+	s.renaming(from.place, to.place, false)
 	v := result(swapConfig(from, to, next))
 	return &v
 }

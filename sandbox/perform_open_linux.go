@@ -126,7 +126,7 @@ func (s *supervisor) openNew(n *notify.Notif, o *opening, p *spot, exclusive boo
 	case p.readOnly:
 		return refuse(unix.EROFS), false
 	}
-	if v := s.ask(p.place, o.path, fence.Create); v.errno != 0 {
+	if v := s.making(p.place, s.ask(p.place, o.path, fence.Create)); v.errno != 0 {
 		return v, false
 	}
 	umask, errno := s.as(n)

@@ -99,7 +99,7 @@ func (r *Runner) start(p *Process) (readers []reader, err error) {
 		err = r.startFenced(p, t, l, f)
 	} else {
 		err = r.startPlain(t, l)
-		p.enforcement = unfenced()
+		p.enforcement = unfenced(f)
 	}
 	if err != nil {
 		return nil, err
@@ -125,6 +125,7 @@ func (r *Runner) startFenced(p *Process, t *tree, l *launch, f *fence.Fence) err
 		defer unix.Close(fd)
 	}
 	l.rulesetFD, l.rulesetFlags = fd, flags
+	l.keep = newKeeping(r.opts.Keeper, &p.spec, f, p.temp)
 	l.supervise, l.noNetwork = true, pol.Network == fence.NetworkOff
 	t.scoped = fd >= 0 && rs.SignalScoped()
 	out, err := r.sys.fork(t, l.start)
@@ -146,6 +147,9 @@ func (r *Runner) startFenced(p *Process, t *tree, l *launch, f *fence.Fence) err
 		t.wait()
 		t.finish()
 		return &Error{Code: CodeUnavailable, Op: "start command", Err: fmt.Errorf("%w here: it takes a supervisor of our own and Linux 5.19; set protect = \"checked\" in a policy", errNotStrict)}
+	}
+	if out.supervisor != nil {
+		p.kept = l.keep.snapshot
 	}
 	p.enforcement = report(r.kernel, rs, fd >= 0, out, f, t.scoped)
 	if f.Mode() == fence.ReadOnly && p.temp == nil {

@@ -52,7 +52,9 @@ func New(c Config) (*Bin, error) {
 func (b *Bin) Close(ctx context.Context) { b.b.close(ctx) }
 
 // Put moves the entry called name of dir into the trash by one rename and
-// returns the entry of the trash. path is its canonical path; want is the
+// returns the entry of the trash. path is its canonical path, which is what the
+// record says and the trash calls it by; name is another one only while a thing
+// whose place was taken lies under a hidden name beside it. want is the
 // identity, taken by handle, that it must still have. copyAcross allows a copy
 // into the home trash where no trash can take it by rename.
 //
@@ -78,6 +80,14 @@ func (b *Bin) Holds(path string) bool { return b.b.holds(path) }
 // Dirs are the canonical paths of the trash directories that exist now, of this
 // user, in every mount.
 func (b *Bin) Dirs() []string { return b.b.dirs() }
+
+// Guard are the canonical paths that no fence may open to a command: the home
+// trash, and the trash directories of this user at the top of mounts. Those
+// that are not there yet are named where Put would make them for a thing in one
+// of roots, which are canonical: the home trash, and the top of every mount in
+// which a root lies or which lies in a root. It makes nothing, and does not
+// touch mounts of other machines that have nothing to do with roots.
+func (b *Bin) Guard(roots ...string) []string { return b.b.guard(roots) }
 
 // MaxListed is how many entries [Bin.List] returns at most.
 const MaxListed = 100_000
@@ -109,9 +119,10 @@ type RestoreOptions struct {
 	Destination string
 	// Parents makes the directories that are missing on the way.
 	Parents bool
-	// Allow is asked with the canonical destination before anything is made or
-	// moved. Its error is returned as it is. nil allows everything.
-	Allow func(path string) error
+	// Allow is asked with the entry and the canonical destination before
+	// anything is made or moved. Its error is returned as it is. nil allows
+	// everything.
+	Allow func(e record.Entry, path string) error
 	// CopyAcross allows a copy where the destination is in another mount.
 	CopyAcross bool
 }
