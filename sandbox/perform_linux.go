@@ -43,7 +43,7 @@ type performer struct {
 	// (unshare is refused in default containers) modes are put right afterwards.
 	ownFS bool
 	umask uint32 // of this thread, or of this process
-	// waiting are opens of FIFOs that wait for a reader; bounded by maxWaiting.
+	// waiting are opens that wait; bounded by maxWaiting.
 	waiting []waiter
 	tried   time.Time // when they were tried last
 	// roots are the writable roots as they were when the command started.
@@ -344,28 +344,27 @@ func (s *supervisor) deliver(id uint64, v verdict) {
 	_ = notify.Send(s.listener, &r)
 }
 
-// waiter is an open of a FIFO for writing that waits for a reader, as the
-// kernel would have the caller wait.
+// waiter is an open that waits, as the kernel would have the caller wait: of a
+// FIFO for writing, for its reader; of a file under a lease, for its holder.
 type waiter struct {
 	id    uint64
-	fifo  int // O_PATH handle
+	obj   int // O_PATH handle
 	flags uint64
 }
 
 const (
 	maxWaiting = 1024
-	// retryWaiting is how often a FIFO is looked at: nothing tells when one
+	// retryWaiting is how often they are looked at: nothing tells when a FIFO
 	// gets its reader.
 	retryWaiting = 2 * time.Millisecond
 )
 
-// await makes a call wait for the reader of a FIFO; the thread goes on with the
-// rest of the tree.
-func (s *supervisor) await(n *notify.Notif, fifo int, flags uint64) verdict {
+// await makes an open wait; the thread goes on with the rest of the tree.
+func (s *supervisor) await(n *notify.Notif, obj int, flags uint64) verdict {
 	if len(s.perform.waiting) >= maxWaiting {
 		return refuse(unix.ENFILE)
 	}
-	fd, err := unix.FcntlInt(uintptr(fifo), unix.F_DUPFD_CLOEXEC, 3)
+	fd, err := unix.FcntlInt(uintptr(obj), unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil {
 		return refuse(errnoOf(err))
 	}
@@ -373,7 +372,7 @@ func (s *supervisor) await(n *notify.Notif, fifo int, flags uint64) verdict {
 	return verdict{later: true}
 }
 
-// retry looks at the FIFOs that are waited for, not more often than it should,
+// retry looks at the opens that wait, not more often than it should,
 // and forgets callers that are gone.
 func (s *supervisor) retry() {
 	p := s.perform
@@ -384,16 +383,16 @@ func (s *supervisor) retry() {
 	left := p.waiting[:0]
 	for _, w := range p.waiting {
 		if !notify.Valid(s.listener, w.id) {
-			unix.Close(w.fifo)
+			unix.Close(w.obj)
 			continue
 		}
-		v := openFIFO(w.fifo, w.flags)
-		if v.errno == unix.ENXIO {
+		v := openWithoutWaiting(w.obj, w.flags)
+		if mustWait(v.errno, w.flags) {
 			left = append(left, w)
 			continue
 		}
 		s.deliver(w.id, v)
-		unix.Close(w.fifo)
+		unix.Close(w.obj)
 	}
 	p.waiting = left
 }
@@ -415,29 +414,27 @@ func (p *performer) leave() {
 	p.caller.close()
 	p.mounts.close()
 	for _, w := range p.waiting {
-		unix.Close(w.fifo)
+		unix.Close(w.obj)
 	}
 }
 
-// openFIFO opens a FIFO without waiting and gives back one that waits, if that
-// was asked for. ENXIO: nobody reads it.
-func openFIFO(fifo int, flags uint64) verdict {
-	fd, err := reopen(fifo, flags|unix.O_NONBLOCK)
+// openWithoutWaiting opens an object at once or not at all, and gives back a
+// file that waits, if the caller asked for one.
+func openWithoutWaiting(obj int, flags uint64) verdict {
+	fd, err := reopen(obj, flags|unix.O_NONBLOCK)
 	if err != nil {
 		return refuse(errnoOf(err))
 	}
-	return injected(waitingAgain(fd, flags), flags)
+	if flags&unix.O_NONBLOCK == 0 {
+		_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETFL, int(flags)&^unix.O_NONBLOCK)
+	}
+	return injected(fd, flags)
 }
 
-// waitingAgain takes O_NONBLOCK off a file that was opened with it although the
-// caller did not ask for it.
-func waitingAgain(fd int, flags uint64) int {
-	if flags&unix.O_NONBLOCK == 0 {
-		if now, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0); err == nil {
-			_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETFL, now&^unix.O_NONBLOCK)
-		}
-	}
-	return fd
+// mustWait tells whether an open that did not wait says that it would have to:
+// nobody reads the FIFO, or somebody has a lease of the file.
+func mustWait(e unix.Errno, flags uint64) bool {
+	return flags&unix.O_NONBLOCK == 0 && (e == unix.ENXIO || e == unix.EAGAIN)
 }
 
 // reopen opens the object of a handle. The kernel asks the ordinary permissions

@@ -108,6 +108,15 @@ try: os.open("p", os.O_WRONLY|os.O_NONBLOCK)
 except OSError as e: print(e.errno)
 fd = os.open("p", os.O_RDWR); os.write(fd, b"x"); print(os.read(fd, 1))'`},
 	{"a writer of a FIFO is killed", `mkfifo p; timeout 0.1 sh -c 'echo x > p'; echo $?; (echo y > p) & cat p; wait`},
+	{"a lease is broken", `python3 -c '
+import fcntl, os, signal, time
+f = os.open("f", os.O_RDWR | os.O_CREAT); fcntl.fcntl(f, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+signal.signal(signal.SIGIO, lambda *a: None)
+if os.fork() == 0:
+    os.write(os.open("f", os.O_WRONLY), b"after"); os._exit(0)
+signal.pause(); os.write(f, b"before "); fcntl.fcntl(f, fcntl.F_SETLEASE, fcntl.F_UNLCK); os.close(f); os.wait()
+print(open("f").read())'`},
+	{"a long way through descriptors", `mkdir d; exec 9< .; p=/proc/self/fd/9; for i in $(seq 1200); do p=$p/d/..; done; echo x > $p/new; cat new`},
 	{"execute what was just written", `for i in 1 2 3 4 5 6 7 8; do printf '#!/bin/sh\necho ran\n' > x$i; chmod +x x$i; ./x$i; cp /bin/true t$i; ./t$i || echo busy; done`},
 	{"locks", `( flock 9; echo a; flock -u 9 ) 9> l; flock l echo b; python3 -c '
 import fcntl

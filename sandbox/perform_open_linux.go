@@ -149,13 +149,13 @@ func (s *supervisor) openNew(n *notify.Notif, o *opening, p *spot, exclusive boo
 		return refuse(errnoOf(err)), false
 	}
 	s.madeMode(p.dir, p.name, mode, umask)
-	return s.hand(n, fd, o.flags), false
+	return s.hand(n, injected(fd, o.flags)), false
 }
 
 // hand hands the descriptor over while no other command is being started: its
 // copy of it would keep the caller from executing the file (ETXTBSY).
-func (s *supervisor) hand(n *notify.Notif, fd int, flags uint64) verdict {
-	s.deliver(n.ID, injected(fd, flags))
+func (s *supervisor) hand(n *notify.Notif, v verdict) verdict {
+	s.deliver(n.ID, v)
 	return verdict{later: true}
 }
 
@@ -202,22 +202,18 @@ func (s *supervisor) openThere(n *notify.Notif, o *opening, p *spot, exclusive b
 	if !s.waits(n) {
 		return nobodyWaits
 	}
-	switch {
-	case p.isFIFO():
-		v := openFIFO(p.obj, o.flags)
-		if v.errno == unix.ENXIO && o.flags&unix.O_NONBLOCK == 0 {
-			return s.await(n, p.obj, o.flags)
-		}
-		return v
-	case p.isDevice():
+	if p.isDevice() {
 		return s.openDevice(n, o, p)
 	}
 	defer forkless()()
-	fd, err := reopen(p.obj, o.flags)
-	if err != nil {
-		return refuse(errnoOf(err))
+	v := openWithoutWaiting(p.obj, o.flags)
+	switch {
+	case mustWait(v.errno, o.flags):
+		return s.await(n, p.obj, o.flags)
+	case v.errno != 0:
+		return v
 	}
-	return s.hand(n, fd, o.flags)
+	return s.hand(n, v)
 }
 
 // openUnnamed makes a file without a name (O_TMPFILE).
@@ -311,11 +307,7 @@ func (s *supervisor) openDevice(n *notify.Notif, o *opening, p *spot) verdict {
 		}
 		obj = s.perform.pins.hold(fd)
 	}
-	fd, err := reopen(obj, o.flags|unix.O_NONBLOCK)
-	if err != nil {
-		return refuse(errnoOf(err))
-	}
-	return injected(waitingAgain(fd, o.flags), o.flags)
+	return openWithoutWaiting(obj, o.flags)
 }
 
 // controllingTerminal pins the terminal of a thread's session: pseudo-terminals

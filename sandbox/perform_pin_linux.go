@@ -59,6 +59,19 @@ func (p *pinner) hold(fd int) int {
 	return fd
 }
 
+// step gives up the handle old for next: a path may have any number of
+// components, and this process has its descriptors to share.
+func (p *pinner) step(old, next int) int {
+	for i, fd := range p.open {
+		if fd == old {
+			p.open[i] = next
+			unix.Close(old)
+			return next
+		}
+	}
+	return p.hold(next)
+}
+
 // object finds what a path leads to. follow: a link as last component is
 // followed; then a dangling one leads to the name that a creation would make.
 // A missing object is no error when its directory is there.
@@ -195,14 +208,15 @@ func (p *pinner) walk(base int, path string, follow bool) (spot, unix.Errno) {
 		if err != nil {
 			return spot{}, errnoOf(err)
 		}
-		p.hold(next)
 		var st unix.Stat_t
-		if err := unix.Fstat(next, &st); err != nil {
-			return spot{}, errnoOf(err)
-		}
-		if st.Mode&unix.S_IFMT != unix.S_IFLNK || last && !follow && !slash {
-			cur = next
+		err = unix.Fstat(next, &st)
+		if err == nil && (st.Mode&unix.S_IFMT != unix.S_IFLNK || last && !follow && !slash) {
+			cur = p.step(cur, next)
 			continue
+		}
+		unix.Close(next)
+		if err != nil {
+			return spot{}, errnoOf(err)
 		}
 		if links++; links > maxLinks {
 			return spot{}, unix.ELOOP
@@ -214,7 +228,7 @@ func (p *pinner) walk(base int, path string, follow bool) (spot, unix.Errno) {
 				return spot{}, errnoOf(err)
 			}
 			foreign = foreign || !p.own(fdPath(cur))
-			cur = p.hold(jumped)
+			cur = p.step(cur, jumped)
 			continue
 		}
 		t, ok := readlinkAt(cur, name)
@@ -226,7 +240,7 @@ func (p *pinner) walk(base int, path string, follow bool) (spot, unix.Errno) {
 			if err != nil {
 				return spot{}, errnoOf(err)
 			}
-			cur = p.hold(root)
+			cur = p.step(cur, root)
 		}
 		pending = append(strings.Split(t, "/"), pending...)
 	}
