@@ -22,13 +22,13 @@ var races = []struct {
 	how   string
 	tries int
 }{
-	{"memory", 10000},     // the path in memory
-	{"exchange", 8000},    // names: files, links, FIFOs, devices by link, directories
-	{"descriptor", 8000},  // the number of a descriptor
-	{"address", 2000},     // the address of a socket
+	{"memory", 6000},      // the path in memory
+	{"exchange", 4000},    // names: files, links, FIFOs, devices by link, directories
+	{"descriptor", 4000},  // the number of a descriptor
+	{"address", 1000},     // the address of a socket
 	{"lock", 500},         // what is in the lock file of a configuration
-	{"flags", 8000},       // the flags of an openat2
-	{"directories", 4000}, // directories by exchange, below which names are made
+	{"flags", 4000},       // the flags of an openat2
+	{"directories", 3000}, // directories by exchange, below which names are made
 }
 
 // hammered is the stage of a race: what must not change, and how it is told.
