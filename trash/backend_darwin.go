@@ -1,0 +1,3 @@
+package trash
+
+func newBackend(c Config) backend { return newNative(c, newOsascript("/usr/bin/osascript")) }
