@@ -270,7 +270,11 @@ func (n *native) conclude(r *records, t *subject, k *kept, a answer) (record.Ent
 		if a.landing != "" {
 			e.TrashDir, e.Name = filepath.Dir(a.landing), filepath.Base(a.landing)
 		}
-		return record.Entry{}, unknown(opPut, t.path, why+"; look at both before anything else", &e, a.err)
+		u := unknown(opPut, t.path, why+"; look at both before anything else", &e, a.err)
+		if errors.Is(a.err, context.DeadlineExceeded) {
+			u.Reason = record.ReasonTimeout
+		}
+		return record.Entry{}, u
 	}
 	if err := r.landed(k, a.landing); err != nil {
 		e := k.entry(t.info, record.OK)
