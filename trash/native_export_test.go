@@ -2,6 +2,7 @@ package trash
 
 import (
 	"context"
+	"runtime"
 	"time"
 
 	"github.com/wattle-dev/wattle/internal/anchor"
@@ -38,7 +39,7 @@ func (f fakeSystem) companion(landed string) string {
 	return f.Companion(landed)
 }
 
-func (f fakeSystem) owners() bool { return true }
+func (f fakeSystem) owners() bool { return runtime.GOOS != "windows" }
 
 // NewNativeBin is a Bin with the back end of macOS and Windows around a fake.
 func NewNativeBin(c Config, limit time.Duration, f FakeSystem) *Bin {

@@ -610,6 +610,7 @@ func TestNativeRestore(t *testing.T) {
 		},
 		"no such id":      {id: strings.Repeat("a", 20), code: record.CodeNotFound, outcome: record.Failed, at: "home/.Trash/f"},
 		"an id as a path": {id: "../../../W/sub", code: record.CodeNotFound, outcome: record.Failed, at: "home/.Trash/f"},
+		"a long path":     {id: "../../../../W/sub/abc"[1:], code: record.CodeNotFound, outcome: record.Failed, at: "home/.Trash/f"},
 		"an empty id":     {id: " ", code: record.CodeNotFound, outcome: record.Failed, at: "home/.Trash/f"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -754,6 +755,20 @@ func TestNativeCompanion(t *testing.T) {
 		t.Errorf("left: %v", left)
 	}
 	l.expect("W/a", "x")
+
+	// Also when it was another thing, and goes back.
+	move := l.do
+	l.do = func(p string) (string, error) {
+		natMust(t, os.Rename(p, p+".kept"))
+		l.write("a", "swapped")
+		return move(p)
+	}
+	_, err = l.try(context.Background(), filepath.Join(l.W, "a"))
+	natError(t, err, "FS_STALE_VERSION", record.Failed, record.ReasonOperationFailed)
+	l.expect("W/a", "swapped")
+	if left, err := os.ReadDir(l.T); err != nil || len(left) != 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
 }
 
 // Records that say nothing, or say it half, are broken and never crash a list.
