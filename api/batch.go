@@ -12,6 +12,7 @@ type batch struct {
 	parts  [][]byte
 	size   int
 	limit  int // of the array, in bytes
+	after  []func()
 }
 
 // add takes one answer. It returns false when that would make the array too
@@ -61,6 +62,9 @@ func (c *Conn) receiveBatch(ctx context.Context, messages []message) {
 	})
 	if last {
 		c.sendNow(b.join(), func(s *state) { s.receiving = false })
+		for _, f := range b.after {
+			f()
+		}
 	}
 }
 
@@ -73,6 +77,7 @@ func (c *Conn) settle(k *call, ok bool, text []byte, b *batch) (whole []byte, la
 			if fits = b.add(text, must); !fits {
 				return
 			}
+			b.after = append(b.after, k.after...)
 			if last = b.shares == 1; !last {
 				b.shares--
 				c.free(s, k, ok)
@@ -81,6 +86,7 @@ func (c *Conn) settle(k *call, ok bool, text []byte, b *batch) (whole []byte, la
 		return fits
 	}
 	if !add(text, false) {
+		k.after = nil
 		add(errorFrame(k.id, tooLarge(len(text), c.opt.Limits.MaxReplyBytes)), true)
 	}
 	if !last {

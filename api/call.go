@@ -206,11 +206,15 @@ func (c *Conn) run(ctx context.Context, k *call, spec *Spec, b *batch) {
 // client that has the reply may use the id again. When there is no room, it
 // waits and holds the slot, so that a client that does not read meets BUSY.
 func (c *Conn) finish(k *call, ok bool, text []byte, b *batch) {
+	if !ok {
+		k.after = nil
+	}
 	if b != nil {
 		var last bool
 		if text, last = c.settle(k, ok, text, b); !last {
 			return
 		}
+		k.after = b.after
 	}
 	sent := c.waitRoom(context.Background(), func(s *state) bool {
 		if text != nil && !s.q.PushReply(text, len(text)) {
@@ -224,6 +228,10 @@ func (c *Conn) finish(k *call, ok bool, text []byte, b *batch) {
 	})
 	if !sent {
 		c.update(func(s *state) { c.free(s, k, ok) })
+		return
+	}
+	for _, f := range k.after {
+		f()
 	}
 }
 
@@ -235,7 +243,9 @@ func (c *Conn) call(ctx context.Context, k *call, spec *Spec) ([]byte, bool) {
 		c.opt.Counters.Malformed.Add(1)
 		return c.failure(ctx, k, err), false
 	}
-	result, err := c.handler.Handle(ctx, &Request{Method: k.method, Params: params, ID: k.id, Conn: c})
+	r := &Request{Method: k.method, Params: params, ID: k.id, Conn: c}
+	result, err := c.handler.Handle(ctx, r)
+	k.after = r.after
 	if err != nil {
 		return c.failure(ctx, k, err), false
 	}

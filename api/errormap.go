@@ -9,8 +9,10 @@ import (
 	"github.com/wattle-dev/wattle/fence"
 	"github.com/wattle-dev/wattle/policies"
 	"github.com/wattle-dev/wattle/provider"
+	"github.com/wattle-dev/wattle/provider/patch"
 	"github.com/wattle-dev/wattle/sandbox"
 	"github.com/wattle-dev/wattle/scratch"
+	"github.com/wattle-dev/wattle/trash/record"
 )
 
 // ErrorOf is the error as it travels (PROTOCOL section 1), found by type along
@@ -18,9 +20,12 @@ import (
 //
 //   - an [*Error] is itself;
 //   - a [*fence.Denial], also below another error, is FS_SANDBOX_DENIED with
-//     the denial as data;
+//     the denial as data, and beside it `op` and `displayPath` of a file call;
 //   - an error of a room below keeps its stable code, and what it knows of
 //     path, errno and system call;
+//   - where it concerns a patch, the hunk that did not fit goes along as `hunk`
+//     and the report as `report`; of a delete `outcome`, `reason` and, if known,
+//     `entry`;
 //   - a context that ended is CANCELLED;
 //   - anything else is INTERNAL_ERROR, and its text stays here: it may hold
 //     what a client must not see, and it belongs into the log.
@@ -36,16 +41,20 @@ func ErrorOf(err error) *Error {
 	}
 	var denial *fence.Denial
 	if errors.As(err, &denial) {
-		return deniedError(denial, err)
+		return deniedError(denial, err).with(callOf(err)).with(trashOf(err)).with(patchOf(err))
 	}
 	var fs *provider.Error
+	var tr *record.Error
 	var box *sandbox.Error
 	var sc *scratch.Error
 	var pol *fence.PolicyError
 	var doc *policies.Error
 	switch {
 	case errors.As(err, &fs):
-		return NewError(string(fs.Code), err.Error(), "op", fs.Op, "path", fs.Path, "errno", fs.Errno, "syscall", fs.Syscall)
+		return NewError(string(fs.Code), err.Error(), "op", fs.Op, "path", fs.Path, "errno", fs.Errno, "syscall", fs.Syscall).
+			with(trashOf(err)).with(patchOf(err))
+	case errors.As(err, &tr):
+		return NewError(tr.Code, err.Error(), "op", tr.Op, "path", tr.Path, "errno", tr.Errno, "syscall", tr.Syscall).with(trashOf(err))
 	case errors.As(err, &box):
 		return NewError(box.Code, err.Error(), "op", box.Op)
 	case errors.As(err, &sc):
@@ -58,6 +67,61 @@ func ErrorOf(err error) *Error {
 		return NewError(CodeCancelled, "the call was cancelled")
 	}
 	return NewError(CodeInternal, "internal error")
+}
+
+// with adds members to the data of an error that was just made.
+func (e *Error) with(members []byte) *Error {
+	if len(members) > 0 {
+		e.Data = append(append(e.Data[:len(e.Data)-1:len(e.Data)-1], members...), '}')
+	}
+	return e
+}
+
+// callOf is what a denial does not say of the file call that met it, as
+// members: its path is canonical.
+func callOf(err error) []byte {
+	var fs *provider.Error
+	if !errors.As(err, &fs) {
+		return nil
+	}
+	return members("op", fs.Op, "displayPath", fs.Path)
+}
+
+// patchOf is what is known of a patch that failed, as members.
+func patchOf(err error) []byte {
+	var out []byte
+	var hunk *patch.Failure
+	if errors.As(err, &hunk) {
+		out = members("hunk", hunk)
+	}
+	var p *provider.PatchError
+	if errors.As(err, &p) {
+		out = append(out, members("report", p.Report)...)
+	}
+	return out
+}
+
+// trashOf is what became of a delete that failed, as members.
+func trashOf(err error) []byte {
+	var outcome record.Outcome
+	var reason record.Reason
+	var fs *provider.Error
+	if errors.As(err, &fs) {
+		outcome, reason = fs.Outcome, fs.Reason
+	}
+	var entry *record.Entry
+	var tr *record.Error
+	if errors.As(err, &tr) {
+		if outcome == "" {
+			outcome, reason = tr.Outcome, tr.Reason
+		}
+		entry = tr.Entry
+	}
+	out := members("outcome", string(outcome), "reason", string(reason))
+	if entry != nil {
+		out = append(out, members("entry", entry)...)
+	}
+	return out
 }
 
 // deniedError carries the whole denial; the message is that of the outermost

@@ -43,7 +43,7 @@ const (
 	CodeCancelled      = "CANCELLED"        // -32800
 )
 
-// Stable codes of sessions, turns and processes that travel (-32014).
+// Stable codes of sessions, turns, processes and watches that travel (-32014).
 const (
 	CodeSessionNotFound  = "SESSION_NOT_FOUND"
 	CodeSessionToken     = "SESSION_TOKEN_INVALID"
@@ -55,6 +55,8 @@ const (
 	CodeProcessExists    = "PROCESS_EXISTS"
 	CodeProcessLimit     = "PROCESS_LIMIT"
 	CodeProcessTimeout   = "PROCESS_WAIT_TIMEOUT"
+	CodeWatchNotFound    = "WATCH_NOT_FOUND"
+	CodeWatchLimit       = "WATCH_LIMIT"
 )
 
 // codeTooLarge answers a result that fits in no reply.
@@ -194,6 +196,12 @@ func protocolError(number int, stable, format string, args ...any) *Error {
 // value that cannot be encoded is left out rather than the error.
 func dataOf(stable string, fields ...any) jsontext.Value {
 	b := append([]byte(`{"code":`), encodeText(stable)...)
+	return append(append(b, members(fields...)...), '}')
+}
+
+// members writes pairs of name and value, each behind a comma.
+func members(fields ...any) []byte {
+	var b []byte
 	for i := 0; i+1 < len(fields); i += 2 {
 		name, ok := fields[i].(string)
 		if !ok || fields[i+1] == "" {
@@ -205,7 +213,7 @@ func dataOf(stable string, fields ...any) jsontext.Value {
 		}
 		b = append(append(append(append(b, ','), encodeText(name)...), ':'), v...)
 	}
-	return append(b, '}')
+	return b
 }
 
 // validText shows bytes that are no UTF-8 as U+FFFD.

@@ -13,8 +13,10 @@ import (
 	"github.com/wattle-dev/wattle/api"
 	"github.com/wattle-dev/wattle/fence"
 	"github.com/wattle-dev/wattle/provider"
+	"github.com/wattle-dev/wattle/provider/patch"
 	"github.com/wattle-dev/wattle/sandbox"
 	"github.com/wattle-dev/wattle/scratch"
+	"github.com/wattle-dev/wattle/trash/record"
 )
 
 func TestErrorsTravel(t *testing.T) {
@@ -24,6 +26,11 @@ func TestErrorsTravel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	with := func(object []byte, members string) string {
+		return string(object[:len(object)-1]) + "," + members + "}"
+	}
+	quote := func(s string) string { b, _ := json.Marshal(s); return string(b) }
+	misfit := &patch.Failure{HunkLineNumber: 3, Stage: patch.StageOldLines, SearchStart: 1, Pattern: []string{"a"}}
 	tests := []struct {
 		name string
 		err  error
@@ -34,7 +41,18 @@ func TestErrorsTravel(t *testing.T) {
 		{"ours, wrapped", fmt.Errorf("x: %w", api.NewError(api.CodeTurnActive, "m")), `{"code":-32014,"message":"m","data":{"code":"TURN_ACTIVE"}}`},
 		{"denial", denial, `{"code":-32010,"message":"write /etc/x denied in read-only (read only); h","data":` + string(denialJSON) + `}`},
 		{"denial below a file error", &provider.Error{Code: provider.CodeSandboxDenied, Op: "writeText", Path: "x", Cause: denial},
-			`{"code":-32010,"message":"writeText x: denied in read-only (read only); h","data":` + string(denialJSON) + `}`},
+			`{"code":-32010,"message":"writeText x: denied in read-only (read only); h","data":` + with(denialJSON, `"op":"writeText","displayPath":"x"`) + `}`},
+		{"denial of a delete", &provider.Error{Code: provider.CodeSandboxDenied, Op: "deletePath", Path: "x", Outcome: record.Rejected, Reason: record.ReasonProtected, Cause: denial},
+			`{"code":-32010,"message":"deletePath x: denied in read-only (read only); h","data":` + with(denialJSON, `"op":"deletePath","displayPath":"x","outcome":"rejected","reason":"protected_target"`) + `}`},
+		{"trash", &record.Error{Code: record.CodeUnknown, Outcome: record.Unknown, Reason: record.ReasonOperationUnknown, Op: "put", Path: "x", Errno: "EIO", Syscall: "renameat2",
+			Entry: &record.Entry{ID: "T", TrashDir: "/t", Name: "x", Type: "file", State: record.OK}, Cause: syscall.EIO},
+			`{"code":-32013,"message":"put x: input/output error","data":{"code":"TRASH_UNKNOWN","op":"put","path":"x","errno":"EIO","syscall":"renameat2","outcome":"unknown","reason":"trash_operation_unknown","entry":{"id":"T","trashDir":"/t","name":"x","type":"file","state":"ok"}}}`},
+		{"trash below a file error", &provider.Error{Code: record.CodeUnavailable, Op: "deleteFile", Path: "x", Outcome: record.Failed, Cause: &record.Error{Code: record.CodeUnavailable, Reason: record.ReasonBackend, Op: "put"}},
+			`{"code":-32013,"message":"deleteFile x: put: TRASH_UNAVAILABLE","data":{"code":"TRASH_UNAVAILABLE","op":"deleteFile","path":"x","outcome":"failed"}}`},
+		{"hunk", &provider.Error{Code: provider.CodePatchMismatch, Op: "patchText", Path: "x", Detail: "d", Cause: misfit},
+			`{"code":-32010,"message":` + quote("patchText x: d: "+misfit.Error()) + `,"data":{"code":"FS_PATCH_MISMATCH","op":"patchText","path":"x","hunk":{"hunkLineNumber":3,"stage":"oldLines","searchStart":1,"pattern":["a"]}}}`},
+		{"patch", &provider.Error{Code: provider.CodeStaleVersion, Op: "applyPatch", Path: "x", Cause: &provider.PatchError{Report: provider.PatchReport{Operations: []provider.ApplyOperation{}}, Cause: errors.New("gone")}},
+			`{"code":-32010,"message":"applyPatch x: gone; nothing was changed","data":{"code":"FS_STALE_VERSION","op":"applyPatch","path":"x","report":{"operations":[],"summary":""}}}`},
 		{"permission", fmt.Errorf("daemon: %w", &provider.Error{Code: provider.CodePermissionDenied, Op: "writeText", Path: "x", Errno: "EACCES", Syscall: "openat", Cause: syscall.EACCES}),
 			`{"code":-32010,"message":"daemon: writeText x: permission denied","data":{"code":"FS_PERMISSION_DENIED","op":"writeText","path":"x","errno":"EACCES","syscall":"openat"}}`},
 		{"path that is no text", &provider.Error{Code: provider.CodeNotFound, Op: "stat", Path: "a\xffb"},

@@ -17,6 +17,11 @@ const EventMethod = "event"
 // Epoch is one life of the daemon; Seq grows strictly within it, from 1. A
 // subscriber sees numbers grow; numbers that it does not see belong to events
 // it did not ask for, or to a gap that it is told of.
+//
+// The events of one call (fs.chunk, fs.streamEnd) have the number 0: they have
+// no place in the stream. They go to the connection that made the call, come in
+// the order of their own `seq`, are neither kept nor replayed, and no gap
+// stands for them.
 type Event struct {
 	Epoch string `json:"epoch"`
 	Seq   int64  `json:"seq"`
@@ -82,6 +87,20 @@ func EncodeEvent(e Event) (*Notification, error) {
 	if e.Epoch == "" || e.Seq < 1 {
 		return nil, fmt.Errorf("encode event %s: no place in the stream", e.Type)
 	}
+	return encodeEvent(e)
+}
+
+// EncodeUnnumbered makes the notification of an event that has no place in the
+// stream: its epoch and time are set, its number is 0. It can be sent with
+// [Conn.NotifyWait] only.
+func EncodeUnnumbered(e Event) (*Notification, error) {
+	if e.Epoch == "" || e.Seq != 0 {
+		return nil, fmt.Errorf("encode event %s: it has a place in the stream, or no epoch", e.Type)
+	}
+	return encodeEvent(e)
+}
+
+func encodeEvent(e Event) (*Notification, error) {
 	from, err := firstNumber(e)
 	if err != nil {
 		return nil, err

@@ -2,9 +2,9 @@ package api
 
 import (
 	"github.com/wattle-dev/wattle/fence"
-	"github.com/wattle-dev/wattle/provider"
 	"github.com/wattle-dev/wattle/sandbox"
 	"github.com/wattle-dev/wattle/scratch"
+	"github.com/wattle-dev/wattle/trash/record"
 )
 
 // Place is a place in the stream of events: behind the event Seq of Epoch.
@@ -66,6 +66,13 @@ var (
 
 	EventFSChanged = newEvent[FSChangedData]("fs.changed", "A call changed a file.")
 	EventFSDenied  = newEvent[fence.Denial]("fs.denied", "The fence refused a call.")
+	// The next two belong to one call and have no number; see [EncodeUnnumbered].
+	EventFSChunk     = newEvent[FSChunkData]("fs.chunk", "A piece of a stream, for the connection that asked.")
+	EventFSStreamEnd = newEvent[FSStreamEndData]("fs.streamEnd", "A stream is over, whole or with an error.")
+
+	EventWatchChanged  = newEvent[WatchChangedData]("watch.changed", "What is watched may have changed.")
+	EventWatchOverflow = newEvent[WatchOverflowData]("watch.overflow", "A watch lost changes: look at everything again.")
+	EventWatchError    = newEvent[WatchErrorData]("watch.error", "A watch may miss changes from now on.")
 
 	EventProcessStarted = newEvent[ProcessStartedData]("process.started", "A command started.")
 	EventProcessOutput  = newEvent[ProcessOutputData]("process.output", "A command wrote something.")
@@ -79,6 +86,8 @@ var (
 	EventScratchCleanFailed = newEvent[ScratchCleanFailedData]("scratch.cleanFailed", "Scratch could not be cleaned.")
 	EventScratchSwept       = newEvent[scratch.SweepReport]("scratch.swept", "Scratch that a killed daemon left was looked through.")
 
+	EventTrashPut = newEvent[record.Entry]("trash.put", "Something went to the trash.")
+
 	EventGap            = newEvent[GapData]("gap", "Events are missing here.")
 	EventServerStopping = newEvent[ServerStoppingData]("server.stopping", "The daemon stops.")
 )
@@ -87,11 +96,13 @@ var eventTable = []*EventSpec{
 	EventSessionOpened.EventSpec, EventSessionModeChanged.EventSpec, EventSessionGranted.EventSpec,
 	EventSessionDetached.EventSpec, EventSessionResumed.EventSpec, EventSessionClosed.EventSpec,
 	EventTurnBegan.EventSpec, EventTurnEnded.EventSpec,
-	EventFSChanged.EventSpec, EventFSDenied.EventSpec,
+	EventFSChanged.EventSpec, EventFSDenied.EventSpec, EventFSChunk.EventSpec, EventFSStreamEnd.EventSpec,
+	EventWatchChanged.EventSpec, EventWatchOverflow.EventSpec, EventWatchError.EventSpec,
 	EventProcessStarted.EventSpec, EventProcessOutput.EventSpec, EventProcessExited.EventSpec,
 	EventProcessClosed.EventSpec, EventProcessDenied.EventSpec,
 	EventScratchCreated.EventSpec, EventScratchWritten.EventSpec, EventScratchCleaned.EventSpec,
 	EventScratchCleanFailed.EventSpec, EventScratchSwept.EventSpec,
+	EventTrashPut.EventSpec,
 	EventGap.EventSpec, EventServerStopping.EventSpec,
 }
 
@@ -158,23 +169,6 @@ type TurnEndedData struct {
 	Outcome TurnOutcome      `json:"outcome"`
 	Cleaned *scratch.Cleaned `json:"cleaned"`
 	Warning string           `json:"warning,omitzero"`
-}
-
-// FSOp is what a call did to a file.
-type FSOp string
-
-const (
-	OpCreate FSOp = "create"
-	OpUpdate FSOp = "update"
-	OpEdit   FSOp = "edit"
-)
-
-// FSChangedData is one change. From is where a moved file came from.
-type FSChangedData struct {
-	Op      FSOp             `json:"op"`
-	Path    string           `json:"path"`
-	Version provider.Version `json:"version,omitzero"`
-	From    string           `json:"from,omitzero"`
 }
 
 // ProcessStartedData describes the command.

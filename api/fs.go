@@ -45,6 +45,39 @@ func (s *SandboxPolicy) validate(at string) error {
 	return nil
 }
 
+// checkIntent wants exactly what the kind needs.
+func checkIntent(g *provider.WriteIntent, at string) error {
+	switch {
+	case g == nil:
+		return nil
+	case g.Kind != provider.CreateIfAbsent && g.Kind != provider.ReplaceIfVersion:
+		return InvalidParams(at+"/kind", "%q is none of createIfAbsent, replaceIfVersion", clip(string(g.Kind)))
+	case g.Kind == provider.ReplaceIfVersion && g.Version == "":
+		return InvalidParams(at+"/version", "replaceIfVersion needs a version")
+	case g.Kind == provider.CreateIfAbsent && g.Version != "":
+		return InvalidParams(at+"/version", "createIfAbsent takes no version")
+	}
+	return nil
+}
+
+// checkGuard wants a version.
+func checkGuard(g *provider.VersionGuard, at string) error {
+	if g != nil && g.Version == "" {
+		return InvalidParams(at+"/version", "an empty version")
+	}
+	return nil
+}
+
+// first gives the first error of a list.
+func first(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // FSResolveParams ask for the identity of a path.
 type FSResolveParams struct {
 	SessionID string `json:"sessionId"`
@@ -52,69 +85,47 @@ type FSResolveParams struct {
 	Cwd       string `json:"cwd,omitzero"`
 }
 
-// FSListDirResult lists a directory.
-type FSListDirResult struct {
-	Entries []provider.DirEntry `json:"entries"`
+// FSProcessPathResult is the canonical path that a child process can open.
+type FSProcessPathResult struct {
+	Path string `json:"path"`
 }
 
-// FSReadTextParams read a text file.
-type FSReadTextParams struct {
-	FileRef
-	provider.ReadOptions
+// FSHostPathParams name an absolute path of the host.
+type FSHostPathParams struct {
+	SessionID string `json:"sessionId"`
+	Path      string `json:"path"`
 }
 
-// Validate checks the name and the cap.
-func (p *FSReadTextParams) Validate() error {
-	if p.MaxBytes < 0 {
-		return InvalidParams("/maxBytes", "a negative size")
-	}
-	return p.FileRef.Validate()
+// FSHostPathResult is the path in the world of the session; nil when there is
+// none, as for a relative path.
+type FSHostPathResult struct {
+	Path *string `json:"path"`
 }
 
-// FSWriteTextParams write a file.
-type FSWriteTextParams struct {
-	FileRef
-	Content string `json:"content"`
-	provider.WriteOptions
-	SandboxPolicy *SandboxPolicy `json:"sandboxPolicy,omitzero"`
+// FSFileURLResult is a file: URI.
+type FSFileURLResult struct {
+	URL string `json:"url"`
 }
 
-// Validate checks the name, the guard and the mode of a new file.
-func (p *FSWriteTextParams) Validate() error {
-	if g := p.Expected; g != nil {
-		switch {
-		case g.Kind != provider.CreateIfAbsent && g.Kind != provider.ReplaceIfVersion:
-			return InvalidParams("/expected/kind", "%q is none of createIfAbsent, replaceIfVersion", clip(string(g.Kind)))
-		case g.Kind == provider.ReplaceIfVersion && g.Version == "":
-			return InvalidParams("/expected/version", "replaceIfVersion needs a version")
-		case g.Kind == provider.CreateIfAbsent && g.Version != "":
-			return InvalidParams("/expected/version", "createIfAbsent takes no version")
-		}
-	}
-	if p.Mode != nil && *p.Mode > 0o777 {
-		return InvalidParams("/mode", "permission bits lie between 0 and 511")
-	}
-	if err := p.SandboxPolicy.validate("/sandboxPolicy"); err != nil {
-		return err
-	}
-	return p.FileRef.Validate()
+// FSContainsParams are two targets that fs/resolve gave.
+type FSContainsParams struct {
+	SessionID string          `json:"sessionId"`
+	Parent    provider.Target `json:"parent"`
+	Child     provider.Target `json:"child"`
 }
 
-// FSEditTextParams edit a file.
-type FSEditTextParams struct {
-	FileRef
-	Edit provider.EditRequest `json:"edit"`
-	provider.EditOptions
-	SandboxPolicy *SandboxPolicy `json:"sandboxPolicy,omitzero"`
+// Validate wants keys.
+func (p *FSContainsParams) Validate() error {
+	switch {
+	case p.Parent.TargetKey == "":
+		return InvalidParams("/parent/targetKey", "an empty key")
+	case p.Child.TargetKey == "":
+		return InvalidParams("/child/targetKey", "an empty key")
+	}
+	return nil
 }
 
-// Validate checks the name and the guard.
-func (p *FSEditTextParams) Validate() error {
-	if p.Expected != nil && p.Expected.Version == "" {
-		return InvalidParams("/expected/version", "an empty version")
-	}
-	if err := p.SandboxPolicy.validate("/sandboxPolicy"); err != nil {
-		return err
-	}
-	return p.FileRef.Validate()
+// FSContainsResult tells whether child is parent or lies below it.
+type FSContainsResult struct {
+	Contains bool `json:"contains"`
 }

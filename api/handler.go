@@ -18,7 +18,15 @@ type Request struct {
 	ID jsontext.Value
 	// Conn is the connection that asked.
 	Conn *Conn
+
+	after []func()
 }
+
+// AfterReply has f called once the answer of this call is queued, so that what
+// f sends comes behind it. f must not block. It is not called when the call
+// fails, or when the answer cannot be sent any more. Only Handle may call it,
+// before it returns.
+func (r *Request) AfterReply(f func()) { r.after = append(r.after, f) }
 
 // Handler carries out calls. The daemon implements it.
 //

@@ -78,14 +78,52 @@ var (
 		"Describe a file, following links; null when nothing is there.", reads)
 	FSLstat = newMethod[FileRef, *provider.PathInfo]("fs/lstat",
 		"Describe a path without following a link in the last place.", reads)
-	FSListDir = newMethod[FileRef, FSListDirResult]("fs/listDir",
-		"List a directory, in byte order of the names.", reads)
+	FSProcessPath = newMethod[FileRef, FSProcessPathResult]("fs/processPath",
+		"Give the canonical path that a command can open.", reads)
+	FSProcessPathFromHostPath = newMethod[FSHostPathParams, FSHostPathResult]("fs/processPathFromHostPath",
+		"Map an absolute path of the host into the session's world.", reads)
+	FSFileURL = newMethod[FileRef, FSFileURLResult]("fs/fileUrl",
+		"Give the file: URI of a file.", reads)
+	FSContains = newMethod[FSContainsParams, FSContainsResult]("fs/contains",
+		"Tell whether one target is another or lies below it.", reads)
+	FSListDir = newMethod[FSListDirParams, FSListDirResult]("fs/listDir",
+		"List a directory, or a page of it, in byte order of the names.", reads)
 	FSReadText = newMethod[FSReadTextParams, provider.TextContent]("fs/readText",
 		"Read a whole text file.", reads)
+	FSStreamText = newMethod[FSStreamTextParams, FSStreamTextResult]("fs/streamText",
+		"Read a text file of any size in pieces, which come as events.", reads)
+	FSReadBytes = newMethod[FSReadBytesParams, provider.ByteContent]("fs/readBytes",
+		"Read a whole file as it is.", reads)
+	FSReadByteRange = newMethod[FSReadByteRangeParams, provider.ByteContent]("fs/readByteRange",
+		"Read a part of a file.", reads)
+	FSReadLines = newMethod[FSReadLinesParams, provider.ReadOutcome]("fs/readLines",
+		"Read some lines of a text file, and how many there are.", reads)
 	FSWriteText = newMethod[FSWriteTextParams, provider.WriteOutcome]("fs/writeText",
 		"Make a file or replace it whole.", mutates)
 	FSEditText = newMethod[FSEditTextParams, provider.EditOutcome]("fs/editText",
 		"Replace literal text in a file and leave every other byte alone.", mutates)
+	FSPatchText = newMethod[FSPatchTextParams, provider.PatchOutcome]("fs/patchText",
+		"Apply hunks to one file, all or none.", mutates)
+	FSApplyPatch = newMethod[FSApplyPatchParams, provider.PatchReport]("fs/applyPatch",
+		"Apply a patch of any number of files, all or nothing unless asked otherwise.", mutates)
+	FSDeleteFile = newMethod[FSDeleteFileParams, provider.DeleteOutcome]("fs/deleteFile",
+		"Delete a regular file, into the trash unless permanent.", mutates)
+	FSDeletePath = newMethod[FSDeletePathParams, provider.DeleteOutcome]("fs/deletePath",
+		"Delete a file, a directory or a link itself, into the trash unless permanent.", mutates)
+	FSMoveFile = newMethod[FSMoveFileParams, provider.MoveOutcome]("fs/moveFile",
+		"Publish a file, patched on the way if asked, elsewhere and remove it here.", mutates)
+	FSMovePath = newMethod[FSMovePathParams, provider.MovePathOutcome]("fs/movePath",
+		"Move a file, a directory or a link itself.", mutates)
+	FSCopyPath = newMethod[FSCopyPathParams, provider.CopyPathOutcome]("fs/copyPath",
+		"Copy a file, a link itself, or a directory.", mutates)
+	FSMakeDir = newMethod[FSMakeDirParams, provider.MakeDirOutcome]("fs/makeDir",
+		"Make a directory.", mutates)
+	FSWatch = newMethod[FileRef, FSWatchResult]("fs/watch",
+		"Watch a file, a missing path or the entries of a directory.", mutates)
+	FSUnwatch = newMethod[FSUnwatchParams, Empty]("fs/unwatch",
+		"End a watch.", mutates)
+	FSObserved = newMethod[FileRef, FSObservedResult]("fs/observed",
+		"Tell what this session knows of a file.", reads)
 
 	ScratchCreate = newMethod[ScratchCreateParams, scratch.Created]("scratch/create",
 		"Make the scratch directory, or a directory in it.", mutates)
@@ -129,7 +167,12 @@ var table = []*Spec{
 	SessionOpen.Spec, SessionResume.Spec, SessionClose.Spec, SessionList.Spec, SessionGet.Spec, SessionSetMode.Spec, SessionGrant.Spec,
 	TurnBegin.Spec, TurnEnd.Spec,
 	FenceStatus.Spec, FenceExplain.Spec,
-	FSResolve.Spec, FSStat.Spec, FSLstat.Spec, FSListDir.Spec, FSReadText.Spec, FSWriteText.Spec, FSEditText.Spec,
+	FSResolve.Spec, FSProcessPath.Spec, FSProcessPathFromHostPath.Spec, FSFileURL.Spec, FSContains.Spec,
+	FSStat.Spec, FSLstat.Spec, FSListDir.Spec,
+	FSReadText.Spec, FSStreamText.Spec, FSReadBytes.Spec, FSReadByteRange.Spec, FSReadLines.Spec,
+	FSWriteText.Spec, FSEditText.Spec, FSPatchText.Spec, FSApplyPatch.Spec,
+	FSDeleteFile.Spec, FSDeletePath.Spec, FSMoveFile.Spec, FSMovePath.Spec, FSCopyPath.Spec, FSMakeDir.Spec,
+	FSWatch.Spec, FSUnwatch.Spec, FSObserved.Spec,
 	ScratchCreate.Spec, ScratchWrite.Spec, ScratchList.Spec, ScratchClean.Spec,
 	ProcessStart.Spec, ProcessRead.Spec, ProcessWrite.Spec, ProcessCloseStdin.Spec, ProcessResize.Spec, ProcessSignal.Spec, ProcessTerminate.Spec, ProcessWait.Spec, ProcessList.Spec,
 	EventsSubscribe.Spec, EventsUnsubscribe.Spec,

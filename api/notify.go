@@ -1,14 +1,23 @@
 package api
 
-import "context"
+import (
+	"context"
+	"errors"
+)
+
+var errUnnumbered = errors.New("notify: an event without a number must be waited for")
 
 // Notify queues an event and never waits: publishers may call it while they
 // hold their own locks. When the reader is too far behind, the event is dropped
 // behind a gap that the reader is told of. Numbers must grow from call to call,
 // and the epoch be one for the life of the process.
 //
-// The error is [ErrClosed]; a dropped event is none.
+// The error is [ErrClosed]; a dropped event is none. An event without a number
+// cannot be named in a gap and is refused.
 func (c *Conn) Notify(n *Notification) error {
+	if n.seq == 0 {
+		return errUnnumbered
+	}
 	var err error
 	c.update(func(s *state) {
 		if !s.writable() {

@@ -51,6 +51,7 @@ type call struct {
 	cancel context.CancelCauseFunc
 	size   int64 // of what it holds, bytes
 	isInit bool
+	after  []func() // once the answer is queued
 }
 
 func (s *state) init(lim Limits) {

@@ -19,10 +19,9 @@ func newFSList(w *world) *cobra.Command {
 				path = args[0]
 			}
 			r, err := anywhere(cmd.Context(), w, &f.fence, f.socket, api.FSListDir,
-				func(id string) api.FileRef { return file(id, path) },
-				func(s *daemon.Session, p api.FileRef) (api.FSListDirResult, error) {
-					list, err := s.ListDir(cmd.Context(), &p)
-					return api.FSListDirResult{Entries: list}, err
+				func(id string) api.FSListDirParams { return api.FSListDirParams{FileRef: file(id, path)} },
+				func(s *daemon.Session, p api.FSListDirParams) (api.FSListDirResult, error) {
+					return s.ListDir(cmd.Context(), &p)
 				})
 			if err != nil {
 				return err

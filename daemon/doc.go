@@ -9,9 +9,12 @@
 //   - A session whose client is gone keeps working for its time to live and can
 //     be resumed with its token. When it ends, its commands are ended and its
 //     scratch is cleaned, whatever the reason.
-//   - Every event is numbered within this life of the daemon (its epoch). A
-//     subscriber gets each event that it asked for once and in order, or one
-//     gap that covers it. Publishers never wait for subscribers.
+//   - Every event is numbered within this life of the daemon (its epoch), but
+//     for those of a stream, which one call has asked for. A subscriber gets
+//     each event that it asked for once and in order, or one gap that covers
+//     it. Publishers never wait for subscribers.
+//   - A stream of text belongs to the connection that asked for it, a watch to
+//     its session. Neither grows in memory when nobody reads.
 //   - A command in a fence cannot reach the daemon: its supervisor refuses the
 //     connection, and the socket refuses whoever descends from a command.
 //
@@ -22,7 +25,7 @@
 //
 // # Locks
 //
-// Session.turning, Session.starts, Server.mu, Session.mu, Log.mu, in this order.
-// The last three are never held while a command is started, a file is touched
-// or a client is written to.
+// Session.turning, Session.starts, Server.mu, watch.mu, Session.mu, Log.mu, in
+// this order. Server.mu, Session.mu and Log.mu are never held while a command is
+// started, a file is touched or a client is written to.
 package daemon

@@ -52,7 +52,7 @@ func (s *Server) sessionOpen(ctx context.Context, r *api.Request, p *api.Session
 	if err != nil {
 		return none, err
 	}
-	req := OpenRequest{Workspace: p.Workspace, Mode: p.Mode, WritableRoots: p.WritableRoots, Network: p.Network}
+	req := OpenRequest{Workspace: p.Workspace, Mode: p.Mode, WritableRoots: p.WritableRoots, Network: p.Network, Observation: p.Observation}
 	for _, ref := range p.Policies {
 		if ref.Inline == nil {
 			req.Policies = append(req.Policies, ref.Name)

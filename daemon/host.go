@@ -179,6 +179,9 @@ type OpenRequest struct {
 	Network       fence.Network
 	// Scratch is what differs from the default: autoClean turn, siblingDir tmp.
 	Scratch scratch.Overrides
+	// Observation: a file must be read before it is overwritten or edited
+	// (fs-contract section 6).
+	Observation bool
 }
 
 // Errors of a workspace that cannot be used, and of sessions (PROTOCOL
@@ -206,6 +209,9 @@ func (h *Host) Open(ctx context.Context, req OpenRequest) (*Session, error) {
 		roots: req.WritableRoots, network: req.Network, token: rand.Text(),
 		commands: map[string]*Command{}, opened: time.Now(),
 	}
+	if req.Observation {
+		s.seen = provider.NewObservations(0)
+	}
 	if err := s.prepareScratch(req.Scratch); err != nil {
 		return nil, err
 	}
@@ -217,6 +223,7 @@ func (h *Host) Open(ctx context.Context, req OpenRequest) (*Session, error) {
 		return nil, err
 	}
 	s.mode = s.fence.Mode()
+	s.life, s.endLife = context.WithCancel(context.Background())
 	return s, nil
 }
 

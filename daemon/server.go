@@ -72,6 +72,10 @@ type client struct {
 	subMu sync.Mutex
 	unsub context.CancelFunc // ends the subscription, nil without one
 	subWG sync.WaitGroup
+
+	streamMu sync.Mutex // innermost
+	streams  map[string]*stream
+	streamWG sync.WaitGroup
 }
 
 // NewServer makes a server; the host must publish to the log.
@@ -257,6 +261,7 @@ func (s *Server) end(ctx context.Context, id string, why api.CloseReason) bool {
 // gone lets go of what a connection held: sessions are detached, or end.
 func (cl *client) gone() {
 	cl.unsubscribe()
+	cl.endStreams()
 	s := cl.server
 	s.mu.Lock()
 	var end []string

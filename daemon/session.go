@@ -12,12 +12,13 @@ import (
 	"github.com/wattle-dev/wattle/api"
 	"github.com/wattle-dev/wattle/fence"
 	"github.com/wattle-dev/wattle/policies"
+	"github.com/wattle-dev/wattle/provider"
 	"github.com/wattle-dev/wattle/sandbox"
 	"github.com/wattle-dev/wattle/scratch"
 )
 
 // Session is a workspace with a fence, and everything that lives in it:
-// commands, scratch, a turn. Make it with [Host.Open], end it with Close. Any
+// commands, scratch, watches, observations, a turn. Make it with [Host.Open], end it with Close. Any
 // number of goroutines may use one at once.
 type Session struct {
 	host      *Host
@@ -32,6 +33,11 @@ type Session struct {
 	noScratch error         // why there is none
 	temp      *sandbox.Temp // of commands when there is none, else nil
 	prompt    string
+	// seen is what the session has observed; nil unless it asked for that.
+	seen *provider.Observations
+	// life ends when the session is closed.
+	life    context.Context
+	endLife context.CancelFunc
 
 	// turning serialises the begin and end of turns, changes of the fence and
 	// the end of the session. Taken before starts and mu.
@@ -52,6 +58,7 @@ type Session struct {
 	turns    int
 	commands map[string]*Command
 	order    []string // of commands, oldest first
+	watches  map[string]*watch
 	closed   bool
 }
 
@@ -264,8 +271,8 @@ func (s *Session) endTurn(ctx context.Context, outcome api.TurnOutcome) api.Turn
 	return r
 }
 
-// Close ends a session: its turn as aborted, its commands, its scratch unless
-// that is to stay. Again has no effect.
+// Close ends a session: its streams and watches, its turn as aborted, its
+// commands, its scratch unless that is to stay. Again has no effect.
 func (s *Session) Close(ctx context.Context, why api.CloseReason) {
 	s.turning.Lock()
 	defer s.turning.Unlock()
@@ -277,6 +284,8 @@ func (s *Session) Close(ctx context.Context, why api.CloseReason) {
 	s.closed = true
 	inTurn := s.turn != ""
 	s.mu.Unlock()
+	s.endLife()
+	s.endWatches()
 	s.starts.Lock()
 	defer s.starts.Unlock()
 	if inTurn {

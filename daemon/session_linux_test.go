@@ -59,6 +59,10 @@ func TestTurnOverTheSocket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// The daemon learns of the end of a connection in its own time.
+	until(t, "the session's being detached", func() bool {
+		return do(h, c2, api.SessionGet, api.SessionRef{SessionID: s.SessionID}).State == api.SessionDetached
+	})
 	r := do(h, c2, api.SessionResume, api.SessionResumeParams{SessionRef: api.SessionRef{SessionID: s.SessionID}, ResumeToken: s.ResumeToken})
 	if r.Prompt != s.Prompt {
 		t.Error("the prompt changed")

@@ -32,6 +32,9 @@ type Client struct {
 	pending map[int64]chan reply // each of capacity 1
 	err     error                // why the connection is over
 	sub     *Subscription
+	limits  api.Limits // of the daemon, from initialize
+	streams map[string]*textStream
+	watches watches
 }
 
 type reply struct {
@@ -43,7 +46,7 @@ func newClient(sock api.Socket, o Options) *Client {
 	c := &Client{
 		sock: sock, opt: o,
 		write: make(chan struct{}, 1), pongs: make(chan string, 1), done: make(chan struct{}),
-		pending: map[int64]chan reply{},
+		pending: map[int64]chan reply{}, limits: api.DefaultLimits(), streams: map[string]*textStream{},
 	}
 	sock.Configure(api.SocketOptions{MaxFrameBytes: o.MaxReplyBytes, ReadTimeout: o.Silence, OnPing: c.pinged})
 	c.wg.Go(c.read)
@@ -53,7 +56,13 @@ func newClient(sock api.Socket, o Options) *Client {
 
 // Initialize begins the conversation; it must be the first call.
 func (c *Client) Initialize(ctx context.Context, who api.Implementation) (api.InitializeResult, error) {
-	return Do(ctx, c, api.Initialize, api.InitializeParams{ProtocolVersion: api.ProtocolVersion, Client: who})
+	r, err := Do(ctx, c, api.Initialize, api.InitializeParams{ProtocolVersion: api.ProtocolVersion, Client: who})
+	if err == nil {
+		c.mu.Lock()
+		c.limits = r.Limits
+		c.mu.Unlock()
+	}
+	return r, err
 }
 
 // Do makes a call of the method table with its own types.
@@ -74,6 +83,13 @@ func (c *Client) Call(ctx context.Context, method string, params, result any) er
 	if err != nil {
 		return fmt.Errorf("call %s: %w", method, err)
 	}
+	return c.call(ctx, method, raw, result, false)
+}
+
+// call makes one call. With stay, a call that is cancelled waits for its answer
+// all the same: what has happened is then known. Nothing bounds that wait but
+// the connection.
+func (c *Client) call(ctx context.Context, method string, raw jsontext.Value, result any, stay bool) error {
 	id, answer, err := c.begin()
 	if err != nil {
 		return fmt.Errorf("call %s: %w", method, err)
@@ -96,6 +112,14 @@ func (c *Client) Call(ctx context.Context, method string, params, result any) er
 	default:
 	}
 	c.cancel(id)
+	if stay {
+		select {
+		case r := <-answer:
+			return finish(method, r, result)
+		case <-c.done:
+			err = c.Err()
+		}
+	}
 	return fmt.Errorf("call %s: %w", method, err)
 }
 

@@ -9,6 +9,9 @@
 //   - Cancelling the context of a call tells the daemon and returns at once.
 //   - Events come in order through a bounded queue. A subscriber that is too
 //     slow gets a gap that says which ones it missed; it never holds up replies.
+//   - [Files] has the methods of provider.Provider, for one session. A file call
+//     that is cancelled waits for its answer, for its effect may have begun.
+//     Streams are read by windows: they hold up nothing and are bounded.
 //   - After [Client.Close] no goroutine is left.
 //
 // # What it does not do

@@ -33,6 +33,9 @@ var ErrUnsubscribed = errors.New("unsubscribed")
 // ErrSubscribed means that this connection has a subscription already.
 var ErrSubscribed = errors.New("this connection has a subscription already")
 
+// ErrWatching means that [Files.Watch] has this connection's subscription.
+var ErrWatching = errors.New("the events of this connection go to its watches; subscribe before the first watch, or on another connection")
+
 // Subscribe begins to deliver events. A connection has one subscription at a
 // time. When the connection is lost, dial again and subscribe after the last
 // event that came.
@@ -51,6 +54,9 @@ func (c *Client) Subscribe(ctx context.Context, p api.EventsSubscribeParams) (*S
 	case c.sub != nil:
 		defer c.mu.Unlock()
 		return nil, ErrSubscribed
+	case c.watches.listening:
+		defer c.mu.Unlock()
+		return nil, ErrWatching
 	}
 	c.sub = s
 	c.mu.Unlock()
@@ -133,6 +139,11 @@ func (c *Client) drop(s *Subscription) {
 
 // publish queues an event; it runs on the reader and never waits.
 func (c *Client) publish(e api.Event, size int) {
+	if e.Seq == 0 {
+		c.streamed(e)
+		return
+	}
+	c.watched(e)
 	c.mu.Lock()
 	s := c.sub
 	c.mu.Unlock()
