@@ -31,6 +31,8 @@ type native struct {
 	// turns bounds the calls to the system that are under way, also those whose
 	// limit is over. A goroutine holds its place until the system has answered.
 	turns chan struct{}
+	// closing is held by the one close that collects turns.
+	closing chan struct{}
 }
 
 // system is what the operating system does. Any number of goroutines use one at
@@ -70,7 +72,7 @@ const (
 func newNative(c Config, s system) *native {
 	return &native{
 		sys: s, home: c.DataHome, uid: uint32(c.UID), now: c.Now, sync: !c.NoSync,
-		limit: nativeLimit, turns: make(chan struct{}, maxAsked),
+		limit: nativeLimit, turns: make(chan struct{}, maxAsked), closing: make(chan struct{}, 1),
 	}
 }
 
@@ -78,6 +80,12 @@ func newNative(c Config, s system) *native {
 // ends; what it answers after that is still written down as long as the process
 // lives.
 func (n *native) close(ctx context.Context) {
+	select {
+	case n.closing <- struct{}{}:
+		defer func() { <-n.closing }()
+	case <-ctx.Done():
+		return
+	}
 	held := 0
 	for held < cap(n.turns) {
 		select {
@@ -102,7 +110,7 @@ func (n *native) holds(path string) bool {
 			return true
 		}
 	}
-	own := n.recordsPath()
+	own := n.recordsReal()
 	if covers(path, own) || covers(own, path) {
 		return true
 	}

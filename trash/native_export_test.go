@@ -48,14 +48,15 @@ func NewNativeBin(c Config, limit time.Duration, f FakeSystem) *Bin {
 	return &Bin{b: n}
 }
 
-// NewScriptedBin is a Bin with that of macOS and another program.
-func NewScriptedBin(c Config, program string) *Bin {
-	return &Bin{b: newNative(c, newOsascript(program))}
+// NewScriptedBin is a Bin with that of macOS, another program, and things
+// mounted at these places.
+func NewScriptedBin(c Config, program string, mounts ...string) *Bin {
+	return &Bin{b: newNative(c, newOsascript(program, func() ([]string, error) { return mounts, nil }))}
 }
 
 // RunScript runs a program as osascript is, with a limit.
 func RunScript(program string, limit time.Duration, path string) (string, error) {
-	return (&osascript{program, limit}).trash(path)
+	return (&osascript{program: program, limit: limit}).trash(path)
 }
 
 // SystemError is a refusal of the system.

@@ -277,3 +277,20 @@ process.stdout.write(answer + '\n');
 		t.Errorf("error %v", err)
 	}
 }
+
+// A directory beneath which something is mounted stays.
+func TestOsascriptMounts(t *testing.T) {
+	l := newNatLab(t)
+	mount := filepath.Join(l.W, "d", "image")
+	l.bin = trash.NewScriptedBin(l.config(), program(t, `mv "$5" '`+l.T+`/moved'; echo`), "/", mount)
+	l.write("d/image/f", "x")
+	l.write("dx", "x")
+	_, err := l.try(context.Background(), filepath.Join(l.W, "d"))
+	e := natError(t, err, record.CodeRejected, record.Rejected, record.ReasonProtected)
+	if !strings.Contains(e.Error(), mount) {
+		t.Errorf("%v does not name the place", e)
+	}
+	l.expect("W/d/image/f", "x")
+	_, err = l.try(context.Background(), filepath.Join(l.W, "dx"))
+	natError(t, err, record.CodeUnknown, record.Unknown, record.ReasonOperationUnknown) // it was asked
+}

@@ -23,10 +23,12 @@ type osascript struct {
 	program string
 	// limit ends the program; longer than a caller waits.
 	limit time.Duration
+	// mounts are the places where file systems are mounted.
+	mounts func() ([]string, error)
 }
 
-func newOsascript(program string) *osascript {
-	return &osascript{program: program, limit: nativeLimit + 2*time.Second}
+func newOsascript(program string, mounts func() ([]string, error)) *osascript {
+	return &osascript{program: program, limit: nativeLimit + 2*time.Second, mounts: mounts}
 }
 
 // trashScript is a constant: the path comes as an argument and is never part of
@@ -143,8 +145,20 @@ func cocoaError(domain string, code int64, message string) error {
 	return e
 }
 
-// refuse has nothing to say: this system answers instead of erasing.
-func (o *osascript) refuse(context.Context, *subject) *record.Error { return nil }
+// refuse: what is mounted beneath a directory would go along. Everything else
+// this system refuses itself instead of erasing it.
+func (o *osascript) refuse(_ context.Context, t *subject) *record.Error {
+	all, err := o.mounts()
+	if err != nil {
+		return failure(record.CodeRejected, record.ReasonInspection, opPut, t.path, "what is mounted cannot be read", err)
+	}
+	for _, at := range all {
+		if covers(t.path, at) {
+			return failure(record.CodeRejected, record.ReasonProtected, opPut, t.path, "something is mounted at "+at, nil)
+		}
+	}
+	return nil
+}
 
 func (o *osascript) names() []string { return []string{".trash", ".trashes"} }
 

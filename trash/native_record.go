@@ -105,6 +105,21 @@ func (k *kept) is(i anchor.Info) bool {
 // recordsPath is where the records are: wattle/trash in the data directory.
 func (n *native) recordsPath() string { return filepath.Join(n.home, "wattle", "trash") }
 
+// recordsReal is where that leads, or would lead if it were made.
+func (n *native) recordsReal() string {
+	there, rest := n.recordsPath(), ""
+	for {
+		real, err := filepath.EvalSymlinks(there)
+		if err == nil {
+			return filepath.Join(real, rest)
+		}
+		if filepath.Dir(there) == there {
+			return n.recordsPath()
+		}
+		there, rest = filepath.Dir(there), filepath.Join(filepath.Base(there), rest)
+	}
+}
+
 // records is the opened directory of the records.
 type records struct {
 	n   *native

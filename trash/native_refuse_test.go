@@ -77,6 +77,14 @@ func TestNativeRefusals(t *testing.T) {
 			},
 			code: record.CodeRejected, outcome: record.Rejected, reason: record.ReasonProtected,
 		},
+		"contains the records, by a link": {
+			make: func(l *natLab) string {
+				natMust(l.t, os.MkdirAll(filepath.Join(l.W, "d", "real"), 0o700))
+				natMust(l.t, os.Symlink(filepath.Join(l.W, "d", "real"), filepath.Join(l.Dir, "data")))
+				return filepath.Join(l.W, "d")
+			},
+			code: record.CodeRejected, outcome: record.Rejected, reason: record.ReasonProtected,
+		},
 		"another thing than meant": {
 			make: func(l *natLab) string { return l.write("f", "x") },
 			put: func(l *natLab, p string) error {

@@ -98,7 +98,7 @@ func (n *native) destination(e *opened, path string) (string, error) {
 }
 
 func (n *native) inTrash(path string) bool {
-	if covers(n.recordsPath(), path) {
+	if covers(n.recordsReal(), path) {
 		return true
 	}
 	for _, part := range parts(path) {

@@ -23,6 +23,7 @@ const (
 
 	clsctxInprocServer  = 1
 	sigdnFileSystemPath = 0x8005_8000
+	sigdnParsingPath    = 0x8002_8000 // SIGDN_DESKTOPABSOLUTEPARSING
 
 	hrAbort        = 0x8000_4004
 	hrNoInterface  = 0x8000_4002
@@ -146,17 +147,17 @@ func shellItem(path string) (*object, error) {
 	if h := hresult(r); h.failed() || o == nil {
 		return nil, h.err("SHCreateItemFromParsingName")
 	}
-	if shown, ok := displayName(o); !ok || !strings.EqualFold(shown, path) {
+	if shown, ok := displayName(o, sigdnFileSystemPath); !ok || !strings.EqualFold(shown, path) {
 		o.release()
 		return nil, &systemError{text: fmt.Sprintf("the shell takes it for another thing: %q", shown)}
 	}
 	return o, nil
 }
 
-// displayName is the path of an item in the file system.
-func displayName(item *object) (string, bool) {
+// displayName is a name of an item, here its path.
+func displayName(item *object, which uintptr) (string, bool) {
 	name := new(out[*uint16])
-	h := item.call(itemGetDisplayName, sigdnFileSystemPath, uintptr(unsafe.Pointer(name.keep())))
+	h := item.call(itemGetDisplayName, which, uintptr(unsafe.Pointer(name.keep())))
 	p := name.take()
 	if h.failed() || p == nil {
 		return "", false
@@ -275,9 +276,13 @@ func preDelete(s *sink, flags, item uintptr) uintptr {
 // none: it was erased.
 func postDelete(s *sink, flags uintptr, item *object, result uintptr, created *object) uintptr {
 	s.deleted, s.result = true, hresult(result)
-	if created != nil {
-		if path, ok := displayName(created); ok {
+	if created == nil {
+		return 0
+	}
+	for _, which := range []uintptr{sigdnFileSystemPath, sigdnParsingPath} {
+		if path, ok := displayName(created, which); ok {
 			s.landing = filepath.Clean(path)
+			break
 		}
 	}
 	return 0

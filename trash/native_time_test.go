@@ -2,7 +2,9 @@ package trash_test
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -87,4 +89,52 @@ func TestNativeStuck(t *testing.T) {
 		t.Errorf("%d records", n)
 	}
 	l.put(p)
+}
+
+// Any number of callers, and two that close.
+func TestNativeAtOnce(t *testing.T) {
+	l := newNatLab(t)
+	const many = 24
+	var paths [many]string
+	for i := range many {
+		paths[i] = l.write(fmt.Sprint("f", i), "x")
+	}
+	var all sync.WaitGroup
+	var mu sync.Mutex // of the fake system, which looks for a free name
+	l.do = func(p string) (string, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		return l.move(p)
+	}
+	for i := range many {
+		all.Go(func() {
+			e, err := l.try(context.Background(), paths[i])
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if _, err := l.bin.List(context.Background()); err != nil {
+				t.Error(err)
+			}
+			if i%2 == 0 {
+				if _, err := l.bin.Restore(context.Background(), e.ID, trash.RestoreOptions{}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for range 2 {
+		all.Go(func() { l.bin.Close(context.Background()) })
+	}
+	all.Wait()
+	if n := len(l.list()); n != many/2 {
+		t.Errorf("%d entries", n)
+	}
+	for i := range many {
+		want := "absent"
+		if i%2 == 0 {
+			want = "x"
+		}
+		l.expect(fmt.Sprint("W/f", i), want)
+	}
 }
