@@ -386,8 +386,8 @@ func (f *Fence) WritableRoots() []string {
 	return slices.Compact(out)
 }
 
-// KeepOverwritten tells whether what movePath and copyPath replace goes into the
-// trash.
+// KeepOverwritten tells whether what is overwritten by a write, a move or a copy
+// goes into the trash.
 func (f *Fence) KeepOverwritten() bool { return f.policy.KeepOverwritten }
 
 // Skipped are the entries of the policy whose path could not be used.

@@ -114,7 +114,8 @@ type Policy struct {
 	Network Network
 	Protect Protect
 	Require Require
-	// KeepOverwritten: what movePath and copyPath replace goes into the trash.
+	// KeepOverwritten: what is overwritten by a write, a move or a copy goes into
+	// the trash. Edits overwrite nothing.
 	KeepOverwritten bool
 	// AttributeReads makes refused reads of commands attributable, at a cost.
 	AttributeReads bool

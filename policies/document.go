@@ -61,7 +61,8 @@ type Document struct {
 	ScratchInReadOnly *bool `json:"scratchInReadOnly,omitzero"`
 	// AttributeReads makes refused reads of commands attributable, at a cost.
 	AttributeReads *bool `json:"attributeReads,omitzero"`
-	// KeepOverwritten puts what movePath and copyPath replace into the trash.
+	// KeepOverwritten puts what is overwritten by a write, a move or a copy into
+	// the trash.
 	KeepOverwritten *bool `json:"keepOverwritten,omitzero"`
 	// CompatTmp makes /tmp and the user's TMPDIR writable roots, as the DSH
 	// contract has it. They are shared with everybody.

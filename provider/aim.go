@@ -151,7 +151,7 @@ func (c *call) mutateAt(find func() (aim, error), try func(aim) error) error {
 		if err != nil {
 			return err
 		}
-		release, err := c.files.lock(c.ctx, a.path)
+		release, err := c.lockFiles(a.path)
 		if err != nil {
 			return err
 		}

@@ -91,7 +91,7 @@ func TestPatchKilledAtEveryPoint(t *testing.T) {
 			if !from && !to {
 				t.Errorf("%s: d is neither here nor there", name)
 			}
-			everywhere := (&patchBin{path: base + "/bin"}).has(t)
+			everywhere := binIn(base).has(t)
 			for _, content := range got {
 				everywhere = append(everywhere, content)
 			}

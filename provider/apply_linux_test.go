@@ -17,7 +17,7 @@ import (
 // mixed is a place and a patch with an operation of every kind: a and b are
 // updated, new/c is made in a directory that is made, d is moved to new/d, e
 // is replaced, f and g are deleted.
-func mixed(t *testing.T, base string, c provider.Config) (*place, *patchBin, string) {
+func mixed(t *testing.T, base string, c provider.Config) (*place, *bin, string) {
 	t.Helper()
 	p, b := patchPlace(t, base, c)
 	for _, n := range strings.Split("abdefg", "") {

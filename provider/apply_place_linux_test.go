@@ -1,76 +1,26 @@
 package provider_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
-	"github.com/wattle-dev/wattle/internal/anchor"
 	"github.com/wattle-dev/wattle/provider"
-	"github.com/wattle-dev/wattle/trash/record"
 )
 
-// patchBin is a trash that is a directory. refuse, if set, may turn a file down.
-type patchBin struct {
-	path   string
-	refuse func(path string) error
-}
-
-func (b *patchBin) Put(_ context.Context, dir *anchor.Dir, name, path string, want anchor.Info, _ bool) (record.Entry, error) {
-	if b.refuse != nil {
-		if err := b.refuse(path); err != nil {
-			return record.Entry{}, err
-		}
-	}
-	now, err := dir.Lstat(name)
-	if err != nil || !now.SameFile(want) {
-		return record.Entry{}, &record.Error{Code: string(provider.CodeStaleVersion), Outcome: record.Failed, Op: "put", Cause: err}
-	}
-	to, err := anchor.OpenDir(b.path)
-	if err != nil {
-		return record.Entry{}, err
-	}
-	defer to.Close()
-	as := fmt.Sprintf("%d-%s", now.Ino, name)
-	if err := dir.Rename(name, to, as, anchor.NoReplace); err != nil {
-		return record.Entry{}, &record.Error{Code: record.CodeFailed, Outcome: record.Failed, Op: "put", Cause: err}
-	}
-	return record.Entry{ID: as, OriginalPath: path, TrashDir: b.path, Name: as, Type: "file", State: record.OK}, nil
-}
-
-func (b *patchBin) Holds(path string) bool { return strings.HasPrefix(path+"/", b.path+"/") }
-
-// has gives the contents of the bin, sorted.
-func (b *patchBin) has(t *testing.T) []string {
-	t.Helper()
-	es, err := os.ReadDir(b.path)
-	must(t, err)
-	var out []string
-	for _, e := range es {
-		c, err := os.ReadFile(filepath.Join(b.path, e.Name()))
-		must(t, err)
-		out = append(out, string(c))
-	}
-	slices.Sort(out)
-	return out
-}
-
 // patchPlace is a place with a bin.
-func patchPlace(t *testing.T, base string, c provider.Config) (*place, *patchBin) {
+func patchPlace(t *testing.T, base string, c provider.Config) (*place, *bin) {
 	t.Helper()
 	if base == "" {
 		base = t.TempDir()
 	}
-	b := &patchBin{path: base + "/bin"}
-	must(t, os.Mkdir(b.path, 0o700))
+	b := newBin(t, base)
 	if c.Trash == nil {
 		c.Trash = b
 	}

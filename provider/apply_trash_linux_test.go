@@ -72,7 +72,7 @@ func TestPatchWithoutTrash(t *testing.T) {
 
 // C11: a delete in a patch goes into the trash, with mode and time.
 func TestPatchDeleteC11(t *testing.T) {
-	p, b := patchPlace(t, "", provider.Config{})
+	p, _ := patchPlace(t, "", provider.Config{})
 	p.put("f", "f old\n")
 	must(t, os.Chmod(p.W+"/f", 0o640))
 	fi, err := os.Stat(p.W + "/f")
@@ -84,7 +84,7 @@ func TestPatchDeleteC11(t *testing.T) {
 	if e == nil || e.OriginalPath != p.W+"/f" {
 		t.Fatalf("%+v", r.Operations[0])
 	}
-	now, err := os.Stat(b.path + "/" + e.Name)
+	now, err := os.Stat(e.TrashDir + "/files/" + e.Name)
 	must(t, err)
 	if !os.SameFile(fi, now) || now.Mode() != 0o640 || !now.ModTime().Equal(fi.ModTime()) {
 		t.Errorf("%v %v", now.Mode(), now.ModTime())

@@ -14,8 +14,9 @@ import (
 // The order is: lock every file; simulate; stage every new content beside its
 // target; ask every guard and look at every file again; publish one by one,
 // with each replaced file kept under a hidden name; take away what goes; put
-// into the trash what was deleted; then, when nothing can fail any more, remove
-// what was kept. A failure before that undoes what was done, last first.
+// into the trash what was deleted, and what was overwritten when the policy
+// keeps that; then, when nothing can fail any more, remove what was kept. A
+// failure before that undoes what was done, last first.
 //
 // "All or nothing" is about failures that this process lives to see. When it is
 // killed, each file is its old or its new one, and hidden files may be left.
@@ -28,7 +29,7 @@ type transaction struct {
 	made    []*parents          // of dirs, those that may have made some
 	folders map[string]bool     // directories that are to be made
 	pins    []*pin
-	locks   []func()
+	release func() // of the locks of all files; nil before that
 	// Bytes held: of files that had to be read, of files that were read for the
 	// report and the guard alone, and of new contents. Each is bounded by the
 	// limit of edits.
@@ -109,14 +110,9 @@ func (t *transaction) gather() error {
 		}
 	}
 	t.on(t.steps[0]) // a lock that is not had is nobody's in particular
-	for _, path := range slices.Sorted(maps.Keys(t.files)) {
-		release, err := t.call.files.lock(t.ctx, path)
-		if err != nil {
-			return err
-		}
-		t.locks = append(t.locks, release)
-	}
-	return nil
+	var err error
+	t.release, err = t.lockFiles(slices.Collect(maps.Keys(t.files))...)
+	return err
 }
 
 // apply is the commit, as far as it can fail.
@@ -146,8 +142,13 @@ func (t *transaction) apply() error {
 		t.at("published")
 	}
 	var trash []*file
+	for _, f := range writes {
+		if f.overwritten != nil {
+			trash = append(trash, f)
+		}
+	}
 	for _, f := range removals {
-		if f.trashed && !f.c.outright(f.a.path, t.o.Permanent) {
+		if f.overwritten != nil || f.trashed && !f.c.outright(f.a.path, t.o.Permanent) {
 			trash = append(trash, f)
 			continue
 		}
@@ -163,16 +164,24 @@ func (t *transaction) apply() error {
 	// All are looked at before the first one goes: what was put into the trash
 	// comes back less well than everything else.
 	for _, f := range trash {
-		if err := t.do(f, t.stillThere); err != nil {
-			return err
+		if f.now == nil {
+			if err := t.do(f, t.stillThere); err != nil {
+				return err
+			}
 		}
 	}
 	for i, f := range trash {
 		last := i == len(trash)-1
-		if err := t.do(f, func(f *file) error { return t.trashFile(f, last) }); err != nil {
+		work := t.trashFile
+		if f.now != nil {
+			work = t.trashReplaced
+		}
+		if err := t.do(f, func(f *file) error { return work(f, last) }); err != nil {
 			return err
 		}
-		t.changed(f)
+		if f.now == nil {
+			t.changed(f)
+		}
 	}
 	return nil
 }

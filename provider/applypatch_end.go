@@ -81,8 +81,8 @@ func (t *transaction) close() {
 			s.f.Close()
 		}
 	}
-	for _, release := range slices.Backward(t.locks) {
-		release()
+	if t.release != nil {
+		t.release()
 	}
 }
 
@@ -119,7 +119,7 @@ func (t *transaction) tell(failed bool) {
 			s.report.LinksBroken, s.report.MetadataLost = f.commit.r.links, f.commit.r.lost
 		}
 		for _, f := range t.touched {
-			if f.by == s && f.commit.entry != nil {
+			if f.lostBy() == s && f.commit.entry != nil {
 				s.report.Trashed = f.commit.entry
 			}
 		}
@@ -129,6 +129,14 @@ func (t *transaction) tell(failed bool) {
 			}
 		}
 	}
+}
+
+// lostBy is the step that the content on disk was lost by.
+func (f *file) lostBy() *step {
+	if f.overwritten != nil {
+		return f.overwritten
+	}
+	return f.by
 }
 
 // version is that of the file in the end, empty when there is none.

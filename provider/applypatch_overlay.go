@@ -33,6 +33,9 @@ type file struct {
 	// trashed: the content that is on disk is one that was deleted, so that it
 	// must not be lost. Otherwise it lives on elsewhere, or was replaced.
 	trashed bool
+	// overwritten is the step that wrote over the content on disk, here or
+	// where it had been moved to, when the policy keeps what is overwritten.
+	overwritten *step
 
 	commit effect
 }
@@ -94,6 +97,9 @@ func (t *transaction) put(s *step, f *file, b *body) error {
 		if err := t.mayReplace(f); err != nil {
 			return err
 		}
+		if err := t.writeOver(s, f); err != nil {
+			return err
+		}
 		if err := t.look(f, false); err != nil {
 			return err
 		}
@@ -116,6 +122,20 @@ func (t *transaction) put(s *step, f *file, b *body) error {
 	s.report.After = b.onlyLF(f.c)
 	f.now, f.by = b, s
 	return nil
+}
+
+// writeOver refuses to write over the content of f, or notes whose content on
+// disk is to be kept: that of the file that it was moved from, if it was.
+func (t *transaction) writeOver(s *step, f *file) error {
+	from := f.now.like
+	if from == nil || from.overwritten != nil {
+		return nil // the patch itself made it
+	}
+	keep, err := f.c.keepsOverwritten(from.a.path)
+	if keep {
+		from.overwritten = s
+	}
+	return err
 }
 
 // update is an update with or without a destination.

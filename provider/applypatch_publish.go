@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"github.com/wattle-dev/wattle/internal/anchor"
 	"github.com/wattle-dev/wattle/provider/internal/pinned"
 )
 
@@ -161,10 +162,9 @@ func (t *transaction) takeFile(f *file) (err error) {
 	return err
 }
 
-// trashFile puts a deleted file into the trash. All but the last get a second
-// name first, so that they can be brought back when a later one is refused.
+// trashFile puts a file that goes into the trash.
 func (t *transaction) trashFile(f *file, last bool) error {
-	unlock, err := f.c.lockedDir(f.dir, f.a)
+	unlock, err := f.c.lockedDir(f.dir, f.a.path)
 	if err != nil {
 		return err
 	}
@@ -176,20 +176,46 @@ func (t *transaction) trashFile(f *file, last bool) error {
 	if err := f.c.alive(); err != nil {
 		return err
 	}
+	return t.intoTrash(f, f.dir, f.a.name, f.p.Info, last)
+}
+
+// trashReplaced puts the file that a published one has replaced into the trash.
+func (t *transaction) trashReplaced(f *file, last bool) error {
+	t.failing = f.overwritten
+	unlock, err := f.c.lockedDir(f.dir, f.a.path)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	s := f.commit.s
+	err = t.intoTrash(f, s.dir, s.name, s.old, last)
+	if err == nil {
+		s.name, f.commit.spare = f.commit.spare, ""
+	}
+	return err
+}
+
+// intoTrash puts an entry of a directory into the trash. All but the last get a
+// second name first, so that they can be brought back when a later one is
+// refused.
+func (t *transaction) intoTrash(f *file, dir *anchor.Dir, name string, what anchor.Info, last bool) error {
+	spare := ""
 	if !last {
-		spare := hiddenName()
-		if f.dir.Link(f.a.name, f.dir, spare) == nil {
-			f.commit.spare = spare
+		spare = hiddenName()
+		if dir.Link(name, dir, spare) != nil {
+			spare = ""
 		}
 	}
-	e, err := f.c.trash.Put(f.c.ctx, f.dir, f.a.name, f.a.path, f.p.Info, false)
+	e, err := f.c.trash.Put(f.c.ctx, dir, name, f.a.path, what, false)
 	if err != nil {
-		if f.commit.spare != "" {
-			_ = f.dir.Unlink(f.commit.spare)
-			f.commit.spare = ""
+		if spare != "" {
+			_ = dir.Unlink(spare)
+		}
+		if f.overwritten != nil {
+			return f.c.unkept(err)
 		}
 		return f.c.untrashed(err)
 	}
-	f.commit.entry = &e
+	f.commit.entry, f.commit.spare = &e, spare
 	return nil
 }

@@ -3,7 +3,6 @@ package provider
 import (
 	"crypto/sha256"
 	"errors"
-	"fmt"
 	"io"
 
 	"github.com/wattle-dev/wattle/internal/anchor"
@@ -39,15 +38,14 @@ func (c *call) backup(dir *anchor.Dir, want expected) (*staged, error) {
 	if err := want.p.Open(); err != nil {
 		return nil, err
 	}
-	var r content
-	if err := c.pass(want.p, reading{keep: -1}, &r); err != nil {
-		return nil, err
-	}
-	b, err := c.stage(dir, 0o600, false, r.text)
+	b, err := c.stage(dir, 0o600, false)
 	if err != nil {
 		return nil, err
 	}
-	if _, err = want.p.Carry(want.info, b.f); err == nil {
+	if err = c.pour(b, want.p); err == nil {
+		_, err = want.p.Carry(want.info, b.f)
+	}
+	if err == nil {
 		err = b.finish()
 	}
 	if err != nil {
@@ -67,7 +65,11 @@ var (
 )
 
 // ours tells whether a published file still has the bytes that were published.
+// What somebody writes into a file that is moved stays in it, wherever it is.
 func (s *staged) ours() bool {
+	if s.names > 0 {
+		return true
+	}
 	now, err := anchor.StatFile(s.f)
 	if err != nil || now.Size != s.info.Size || now.Mtime != s.info.Mtime {
 		return false
@@ -80,14 +82,26 @@ func (s *staged) ours() bool {
 	return digest(h.Sum(nil)) == s.sum
 }
 
-// unreplace gives the kept file its name back, unless others have touched the
-// new one: theirs is never destroyed. nil only if the kept file is in place.
+// unreplace is takeBack for a patch that is undone.
 func (c *call) unreplace(a aim, s *staged) error {
-	unlock, err := c.lockedDir(s.dir, a)
+	unlock, err := c.lockedDir(s.dir, a.path)
 	if err != nil {
 		return err
 	}
 	defer unlock()
+	return c.takeBack(a, s)
+}
+
+// takeBack gives the kept file its name back, unless others have touched the
+// new one: theirs is never destroyed. nil only if the kept file is in place.
+func (c *call) takeBack(a aim, s *staged) error {
+	if s.name == "" {
+		return errInTheTrash
+	}
+	if _, err := s.dir.Lstat(s.name); absent(err) {
+		s.name = ""
+		return errInTheTrash
+	}
 	now, err := pinned.Look(s.dir, a.name)
 	switch {
 	case absent(err) && s.copied:
@@ -133,7 +147,7 @@ func (c *call) unreplace(a aim, s *staged) error {
 
 // uncreate takes the name of a new file away, unless others have touched it.
 func (c *call) uncreate(a aim, s *staged) error {
-	unlock, err := c.lockedDir(s.dir, a)
+	unlock, err := c.lockedDir(s.dir, a.path)
 	if err != nil {
 		return err
 	}
@@ -167,32 +181,9 @@ func (c *call) uncreate(a aim, s *staged) error {
 	return errWrittenSince
 }
 
-// nameBack gives a file that was hidden its name back. It never replaces; a
-// file that cannot get its name is kept.
-func (c *call) nameBack(dir *anchor.Dir, hidden, name string) error {
-	if err := c.giveName(&staged{dir: dir, name: hidden}, name); err != nil {
-		if _, lerr := dir.Lstat(name); lerr == nil {
-			err = errTakenSince
-		}
-		return fmt.Errorf("the file is kept as %s: %w", hidden, bare(err))
-	}
-	return nil
-}
-
-// lockedDir is lockDir where nothing has to be synced.
-func (c *call) lockedDir(dir *anchor.Dir, a aim) (unlock func(), err error) {
-	held, release, err := c.lockDir(dir, a)
-	if err != nil {
-		return nil, err
-	}
-	return func() { release(); held.Close() }, nil
-}
-
-// takeAway hides the expected file under another name in its directory, where
-// it can be brought back from. Nothing else is ever taken away: what turns out
-// to be another file gets its name back.
+// takeAway puts the expected file aside, where it can be brought back from.
 func (c *call) takeAway(dir *anchor.Dir, a aim, want expected) (hidden string, err error) {
-	unlock, err := c.lockedDir(dir, a)
+	unlock, err := c.lockedDir(dir, a.path)
 	if err != nil {
 		return "", err
 	}
@@ -204,23 +195,5 @@ func (c *call) takeAway(dir *anchor.Dir, a aim, want expected) (hidden string, e
 	if err := c.alive(); err != nil {
 		return "", err
 	}
-	hidden = hiddenName()
-	if err := dir.Rename(a.name, dir, hidden, anchor.Replace); err != nil {
-		return "", moved(err)
-	}
-	c.at("hidden")
-	now, err := pinned.Look(dir, hidden)
-	if err == nil && (!now.SameFile(want.info) || now.Size != want.info.Size || now.Mtime != want.info.Mtime) {
-		err = errMoved{err: errChanged, code: CodeStaleVersion}
-	}
-	if err == nil {
-		err = c.sameContent(cameOut{info: now, p: want.p}, want)
-	}
-	if err == nil {
-		return hidden, nil
-	}
-	if back := c.nameBack(dir, hidden, a.name); back != nil {
-		return "", c.failed(CodeIOError, back.Error(), back)
-	}
-	return "", err
+	return c.putAside(dir, a.name, want)
 }

@@ -13,22 +13,51 @@ type previous struct {
 	bom      bool
 }
 
-// previous looks at the content of the file before it is replaced: for the
-// basis `before` (fs-contract 4.2), for its hash, and for its byte-order mark.
-// Losing the basis never fails the write; not being able to hash a file whose
-// guard needs it does.
-func (w *writing) previous(p *pin, needHash bool) (previous, error) {
+// judged compares a pinned regular file with a guard, nil for none, and gives the
+// state that was found and what is known of its content. strict: no other state
+// may be replaced or removed. size is that of the content which comes in its
+// place.
+func (c *call) judged(p *pin, guard *VersionGuard, strict bool, size int64) (expected, previous, error) {
+	how, sum := fresh, digest{}
+	if guard != nil {
+		how, sum = c.judge(guard.Version, stampOf(c.clock, p.Info))
+	}
+	if how == stale {
+		return expected{}, previous{}, c.stale(saysChanged)
+	}
+	c.at("judged")
+	old, err := c.previous(p, how == byHash, size)
+	switch {
+	case err != nil:
+		return expected{}, previous{}, err
+	case how == byHash && old.read.sum != sum:
+		return expected{}, previous{}, c.stale(saysChanged)
+	case old.complete && strict && !old.read.stable:
+		return expected{}, previous{}, errMoved{err: errChanged, code: CodeStaleVersion}
+	}
+	want := expected{p: p, info: p.Info, strict: strict}
+	if old.complete {
+		want.sum, want.hashed = old.read.sum, true
+	}
+	return want, old, nil
+}
+
+// previous looks at the content of the file before it is replaced or removed:
+// for the basis `before` (fs-contract 4.2), for its hash, and for its byte-order
+// mark. Losing the basis never fails the call; not being able to hash a file
+// whose guard needs it does.
+func (c *call) previous(p *pin, needHash bool, size int64) (previous, error) {
 	var out previous
 	keep := int64(0)
-	if w.wantsBasis(p.Info.Size) {
+	if c.wantsBasis(p.Info.Size, size) {
 		keep = p.Info.Size
 	}
 	if keep == 0 && !needHash && p.Info.Size > 0 {
 		out.bom = hasBOM(p)
 		return out, nil
 	}
-	read, err := w.read(p, reading{keep: keep, toEnd: needHash})
-	if aborted := w.alive(); aborted != nil {
+	read, err := c.read(p, reading{keep: keep, toEnd: needHash})
+	if aborted := c.alive(); aborted != nil {
 		return out, aborted
 	}
 	if err != nil {
@@ -47,9 +76,7 @@ func (w *writing) previous(p *pin, needHash bool) (previous, error) {
 }
 
 // wantsBasis: both contents strictly below the limit, in bytes.
-func (w *writing) wantsBasis(size int64) bool {
-	return int64(len(w.content)) < w.basisMax && size < w.basisMax
-}
+func (c *call) wantsBasis(old, now int64) bool { return old < c.basisMax && now < c.basisMax }
 
 // basis is the text of a pass, nil unless it is whole and text.
 func basis(read content) *string {
@@ -61,16 +88,17 @@ func basis(read content) *string {
 	return &text
 }
 
-// basisOf is the basis of a file that was replaced in another state than the
-// one seen before. The publication has begun: nothing cancels it.
-func (w *writing) basisOf(p *pin) *string {
+// basisOf is the basis of a file that was replaced, by a content of that size, in
+// another state than the one seen before. The publication has begun: nothing
+// cancels it.
+func (c *call) basisOf(p *pin, size int64) *string {
 	now, err := p.Stat()
-	if err != nil || !w.wantsBasis(now.Size) {
+	if err != nil || !c.wantsBasis(now.Size, size) {
 		return nil
 	}
 	p.Info = now
-	sure := *w.call
-	sure.ctx = context.WithoutCancel(w.ctx)
+	sure := *c
+	sure.ctx = context.WithoutCancel(c.ctx)
 	read, err := sure.read(p, reading{keep: now.Size})
 	if err != nil {
 		return nil

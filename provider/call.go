@@ -80,6 +80,30 @@ func bare(err error) error {
 	return err
 }
 
+// ours keeps an error that asks for another try, and makes any other one name
+// this end.
+func (c *call) ours(err error) error {
+	if err == nil || retries(err) {
+		return err
+	}
+	return c.mapped(err)
+}
+
+func retries(err error) bool {
+	var m errMoved
+	return errors.As(err, &m)
+}
+
+// below is the call whose errors name an entry below the path of this one.
+func (c *call) below(rel string) *call {
+	if rel == "" {
+		return c
+	}
+	d := *c
+	d.shown = filepath.Join(c.shown, rel)
+	return &d
+}
+
 // denied wraps a refusal by the fence.
 func (c *call) denied(d *fence.Denial) error {
 	return &Error{Code: CodeSandboxDenied, Op: c.op, Path: c.shown, Cause: d}

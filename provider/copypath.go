@@ -2,7 +2,6 @@ package provider
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"slices"
 	"syscall"
@@ -113,7 +112,7 @@ func (y *copying) file(p *placing, absent bool) error {
 			continue
 		}
 		s, err := y.to.stage(y.dst, 0o600, unnamed)
-		if unnamed && (errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.EOPNOTSUPP)) {
+		if unnamed && noUnnamed(err) {
 			continue
 		}
 		if err != nil {
@@ -167,7 +166,7 @@ func (y *copying) publishFile(p *placing, s *staged) error {
 
 // link copies the text of a link.
 func (y *copying) link(p *placing) error {
-	p.name = TempPrefix + rand.Text()[:16]
+	p.name = hiddenName()
 	if err := y.linkInto(y.src, y.from.name, y.p.Info, y.dst, p.name); err != nil {
 		return err
 	}
@@ -211,7 +210,7 @@ func (y *copying) dir(p *placing) error {
 	if err := y.from.alive(); err != nil {
 		return err
 	}
-	p.name = TempPrefix + rand.Text()[:16]
+	p.name = hiddenName()
 	if err := y.dst.Mkdir(p.name, 0o700); err != nil {
 		return y.to.ours(moved(err))
 	}

@@ -2,9 +2,7 @@ package provider
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
-	"syscall"
 
 	"github.com/wattle-dev/wattle/fence"
 	"github.com/wattle-dev/wattle/internal/anchor"
@@ -75,7 +73,7 @@ type deletion struct {
 // do removes the entry, under the lock of its directory, so that no exchange
 // of a replacement is under way in it.
 func (d *deletion) do(remove func() (DeleteOutcome, error)) (DeleteOutcome, error) {
-	held, unlock, err := d.lockDir(d.dir, d.a)
+	held, unlock, err := d.lockDir(d.dir, d.a.path)
 	if err != nil {
 		return DeleteOutcome{}, err
 	}
@@ -155,64 +153,14 @@ func (c *call) untrashed(err error) error {
 	return e
 }
 
-// unlink removes a file or a link so that nobody's change is lost: it gets a
-// hidden name first, is looked at there, where nobody changes it by name, and
-// comes back if it is not the expected one.
+// unlink removes a file or a link so that nobody's change is lost.
 func (d *deletion) unlink() error {
-	sure := *d.call
-	sure.ctx = context.WithoutCancel(d.ctx) // the removal has begun
-	aside := TempPrefix + rand.Text()[:16]
-	how := anchor.NoReplace
-	if d.lacks.noReplace {
-		how = anchor.Replace // nobody has that name by chance
-	}
-	err := d.dir.Rename(d.a.name, d.dir, aside, how)
-	if errors.Is(err, errors.ErrUnsupported) {
-		err = d.dir.Rename(d.a.name, d.dir, aside, anchor.Replace)
-	}
-	if err != nil {
-		return moved(err)
-	}
-	d.at("aside")
-	if err := d.isIt(&sure, aside); err != nil {
-		return sure.restore(d.dir, aside, d.a.name, err)
-	}
-	if err := d.dir.Unlink(aside); err != nil {
-		return sure.restore(d.dir, aside, d.a.name, err)
-	}
-	return nil
-}
-
-// isIt tells whether what was put aside is what was to be deleted. Renaming it
-// changed its ctime.
-func (d *deletion) isIt(sure *call, aside string) error {
-	now, err := pinned.Look(d.dir, aside)
+	aside, err := d.putAside(d.dir, d.a.name, d.want)
 	if err != nil {
 		return err
 	}
-	if i := d.want.info; !now.SameFile(i) || d.want.strict && (now.Size != i.Size || now.Mtime != i.Mtime) {
-		return errMoved{err: errChanged, code: CodeStaleVersion}
+	if err := d.dir.Unlink(aside); err != nil {
+		return d.restore(d.dir, aside, d.a.name, err)
 	}
-	if !d.want.hashed {
-		return nil
-	}
-	return sure.sameContent(cameOut{info: now, p: d.want.p}, d.want)
-}
-
-// restore gives what was put aside its name again, if nobody has taken that
-// meanwhile, and returns cause. Otherwise it is kept under the hidden name.
-func (c *call) restore(dir *anchor.Dir, aside, name string, cause error) error {
-	c.at("restoring")
-	err := c.giveName(&staged{dir: dir, name: aside}, name)
-	if i, lerr := dir.Lstat(aside); err != nil && lerr == nil && i.IsDir() && !errors.Is(err, syscall.EEXIST) {
-		// A directory has no second name; renamed, it replaces an empty
-		// directory at most.
-		err = dir.Rename(aside, dir, name, anchor.Replace)
-	}
-	if err != nil {
-		e := c.failed(CodeIOError, "it was changed meanwhile, could not be put back, and is kept as "+aside, err)
-		e.Outcome = record.Unknown
-		return e
-	}
-	return cause
+	return nil
 }

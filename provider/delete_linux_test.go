@@ -2,7 +2,6 @@ package provider_test
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"os"
 	"path/filepath"
@@ -13,84 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/wattle-dev/wattle/fence"
-	"github.com/wattle-dev/wattle/internal/anchor"
 	"github.com/wattle-dev/wattle/provider"
 	"github.com/wattle-dev/wattle/provider/providertest"
 	"github.com/wattle-dev/wattle/trash"
 	"github.com/wattle-dev/wattle/trash/record"
 )
-
-// heap is a trash as small as one can be: a directory whose refusals a test can
-// choose. It keeps the promises of the interface: one rename, identity looked
-// at afterwards, a foreign file put back.
-type heap struct {
-	dir   string
-	fails *record.Error // what Put answers, if set
-}
-
-func newHeap(t *testing.T) *heap {
-	t.Helper()
-	h := &heap{dir: t.TempDir() + "/Trash"}
-	must(t, os.MkdirAll(h.dir+"/files", 0o700))
-	return h
-}
-
-func (h *heap) Put(ctx context.Context, dir *anchor.Dir, name, path string, want anchor.Info, _ bool) (record.Entry, error) {
-	fail := func(code string, o record.Outcome, cause error) (record.Entry, error) {
-		e := &record.Error{Code: code, Outcome: o, Op: "trash", Path: path, Cause: cause}
-		var errno syscall.Errno
-		if errors.As(cause, &errno) {
-			e.Errno = map[syscall.Errno]string{syscall.EACCES: "EACCES", syscall.EPERM: "EPERM"}[errno]
-		}
-		return record.Entry{}, e
-	}
-	if h.fails != nil {
-		return record.Entry{}, h.fails
-	}
-	if err := ctx.Err(); err != nil {
-		return fail(record.CodeFailed, record.Failed, err)
-	}
-	files, err := anchor.OpenDir(h.dir + "/files")
-	if err != nil {
-		return fail(record.CodeUnavailable, record.Failed, err)
-	}
-	defer files.Close()
-	as := name + "." + rand.Text()
-	if err := dir.Rename(name, files, as, anchor.NoReplace); err != nil {
-		code := record.CodeFailed
-		switch {
-		case errors.Is(err, os.ErrPermission):
-			code = string(provider.CodePermissionDenied)
-		case errors.Is(err, os.ErrNotExist):
-			code = string(provider.CodeStaleVersion)
-		}
-		return fail(code, record.Failed, err)
-	}
-	if i, err := files.Lstat(as); err != nil || !i.SameFile(want) {
-		if err := files.Rename(as, dir, name, anchor.NoReplace); err != nil {
-			return fail(record.CodeUnknown, record.Unknown, err)
-		}
-		return fail(string(provider.CodeStaleVersion), record.Failed, nil)
-	}
-	return record.Entry{ID: as, OriginalPath: path, TrashDir: h.dir, Name: as, State: record.OK}, nil
-}
-
-func (h *heap) Holds(path string) bool {
-	return fence.PathCovers(h.dir, path) || fence.PathCovers(path, h.dir)
-}
-
-// held are the contents of the files in the trash.
-func (h *heap) held(t *testing.T) []string {
-	t.Helper()
-	var out []string
-	es, err := os.ReadDir(h.dir + "/files")
-	must(t, err)
-	for _, e := range es {
-		b, _ := os.ReadFile(h.dir + "/files/" + e.Name())
-		out = append(out, string(b))
-	}
-	return out
-}
 
 // TestContractWithTrash takes the trash that users get. TRASH rows need one, and
 // no other row may come out otherwise because there is one.
@@ -151,7 +77,7 @@ func TestForeignChangeDuringDelete(t *testing.T) {
 						name, want = name+"/guarded", k.guarded
 					}
 					t.Run(name, func(t *testing.T) {
-						h := newHeap(t)
+						h := newBin(t, "")
 						p := newPlace(t, "", provider.Config{Trash: h})
 						p.put("f", text)
 						must(t, os.WriteFile(p.O+"/victim", []byte("victim"), 0o644))
@@ -174,7 +100,7 @@ func TestForeignChangeDuringDelete(t *testing.T) {
 						if !acted {
 							t.Fatal("the point was never reached")
 						}
-						inTrash := strings.Join(h.held(t), "|")
+						inTrash := strings.Join(h.has(t), "|")
 						// Written to in place in the last moment: it is in the
 						// trash, with what was written.
 						if how == "trash" && point == "checked" && guarded && inTrash != "" && inTrash == k.is {
@@ -259,7 +185,7 @@ func TestNameTakenWhileDeleting(t *testing.T) {
 func TestDeletePathIdentity(t *testing.T) {
 	for _, permanent := range []bool{true, false} {
 		t.Run("another directory took the name", func(t *testing.T) {
-			h := newHeap(t)
+			h := newBin(t, "")
 			p := newPlace(t, "", provider.Config{Trash: h})
 			must(t, os.Mkdir(p.W+"/d", 0o755))
 			p.put("d/f", "x")
@@ -308,7 +234,7 @@ func TestDeleteAcrossMounts(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("SKIP: needs root to mount")
 	}
-	h := newHeap(t)
+	h := newBin(t, "")
 	p := newPlace(t, "", provider.Config{Trash: h})
 	must(t, os.MkdirAll(p.W+"/d/e/mnt", 0o755))
 	p.put("d/f", "x")
@@ -340,7 +266,7 @@ func TestDeleteAcrossMounts(t *testing.T) {
 }
 
 func TestNeverDeleted(t *testing.T) {
-	h := newHeap(t)
+	h := newBin(t, "")
 	p := newPlace(t, "", provider.Config{Trash: h, Home: t.TempDir()})
 	full, err := fence.New(fence.Policy{Mode: fence.FullAccess, Workspace: p.W, Own: []string{p.O + "/own"}})
 	must(t, err)
@@ -377,7 +303,7 @@ func TestNeverDeleted(t *testing.T) {
 
 // What the trash says reaches the caller whole.
 func TestTrashRefuses(t *testing.T) {
-	h := newHeap(t)
+	h := newBin(t, "")
 	p := newPlace(t, "", provider.Config{Trash: h})
 	p.put("f", "x")
 	for _, want := range []*record.Error{
@@ -386,7 +312,7 @@ func TestTrashRefuses(t *testing.T) {
 		{Code: "FS_PERMISSION_DENIED", Outcome: record.Failed, Reason: record.ReasonOperationFailed, Op: "trash", Errno: "EPERM", Syscall: "renameat2", Cause: syscall.EPERM},
 		{Code: "FS_STALE_VERSION", Outcome: record.Unknown, Reason: record.ReasonOperationUnknown, Op: "trash"},
 	} {
-		h.fails = want
+		h.refuse = func(string) error { return want }
 		_, err := p.l.DeletePath(t.Context(), p.f, "f", provider.DeletePathOptions{})
 		var e *provider.Error
 		var r *record.Error

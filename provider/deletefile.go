@@ -94,7 +94,7 @@ type regularDelete struct {
 
 // deleteRegular judges the guard, keeps the text, and deletes.
 func (c *call) deleteRegular(dir *anchor.Dir, a aim, p *pin, guard *VersionGuard, how regularDelete) (DeleteOutcome, error) {
-	want, before, err := c.judged(p, guard)
+	want, old, err := c.judged(p, guard, true, 0)
 	if err != nil {
 		return DeleteOutcome{}, err
 	}
@@ -110,35 +110,8 @@ func (c *call) deleteRegular(dir *anchor.Dir, a aim, p *pin, guard *VersionGuard
 	if err != nil {
 		return DeleteOutcome{}, err
 	}
-	out.Type, out.Before = TypeFile, before
+	out.Type, out.Before = TypeFile, old.before
 	return out, nil
-}
-
-// judged compares a pinned regular file with its guard, and gives the state that
-// was found and its text, bounded as the basis of a write.
-func (c *call) judged(p *pin, guard *VersionGuard) (expected, *string, error) {
-	how, sum := fresh, digest{}
-	if guard != nil {
-		how, sum = c.judge(guard.Version, stampOf(c.clock, p.Info))
-	}
-	if how == stale {
-		return expected{}, nil, c.stale(saysChanged)
-	}
-	c.at("judged")
-	old, err := (&writing{call: c}).previous(p, how == byHash)
-	switch {
-	case err != nil:
-		return expected{}, nil, err
-	case how == byHash && old.read.sum != sum:
-		return expected{}, nil, c.stale(saysChanged)
-	case old.complete && !old.read.stable:
-		return expected{}, nil, errMoved{err: errChanged, code: CodeStaleVersion}
-	}
-	want := expected{p: p, info: p.Info, strict: true}
-	if old.complete {
-		want.sum, want.hashed = old.read.sum, true
-	}
-	return want, old.before, nil
 }
 
 // removable is writable for a file that goes: its directory decides for the

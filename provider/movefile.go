@@ -2,7 +2,6 @@ package provider
 
 import (
 	"context"
-	"errors"
 
 	"github.com/wattle-dev/wattle/fence"
 	"github.com/wattle-dev/wattle/internal/anchor"
@@ -56,7 +55,7 @@ func (m *movingFile) aimed(from, to Target) (MoveOutcome, error) {
 	if src.path == dst.path {
 		return MoveOutcome{}, m.fail(CodeSameTarget, "source and destination are one file")
 	}
-	release, err := m.lockPair(src.path, dst.path)
+	release, err := m.lockFiles(src.path, dst.path)
 	if err != nil {
 		return MoveOutcome{}, err
 	}
@@ -66,21 +65,6 @@ func (m *movingFile) aimed(from, to Target) (MoveOutcome, error) {
 		return MoveOutcome{}, err
 	}
 	return m.try(src, dst)
-}
-
-// lockPair takes the locks of two keys in sorted order, so that two moves in
-// opposite directions do not wait for each other.
-func (c *call) lockPair(a, b string) (release func(), err error) {
-	first, err := c.files.lock(c.ctx, min(a, b))
-	if err != nil {
-		return nil, err
-	}
-	second, err := c.files.lock(c.ctx, max(a, b))
-	if err != nil {
-		first()
-		return nil, err
-	}
-	return func() { second(); first() }, nil
 }
 
 // try is one attempt, with both locks held: type, guards, content, effects.
@@ -159,7 +143,7 @@ func (m *movingFile) lookAt(a aim) (*destination, error) {
 	}
 	var err error
 	if d.dir, err = m.dst.openAim(a.dir); err != nil {
-		return nil, m.dst.shownAs(err)
+		return nil, m.dst.ours(err)
 	}
 	d.p, err = m.dst.pin(d.dir, a.name)
 	switch {
@@ -167,7 +151,7 @@ func (m *movingFile) lookAt(a aim) (*destination, error) {
 		m.at("absent")
 		return d, nil
 	case err != nil:
-		err = m.dst.shownAs(err)
+		err = m.dst.ours(err)
 	case d.p.Info.IsSymlink() && m.fence.Mode() != fence.FullAccess:
 		err = errMoved{err: errBecameLink}
 	case d.p.Info.IsSymlink():
@@ -179,15 +163,6 @@ func (m *movingFile) lookAt(a aim) (*destination, error) {
 	}
 	d.close()
 	return nil, err
-}
-
-// shownAs gives an error of the operating system the destination's name.
-func (c *call) shownAs(err error) error {
-	var again errMoved
-	if errors.As(err, &again) {
-		return err
-	}
-	return c.mapped(err)
 }
 
 // judgeDestination compares the destination with the intent of the call, and
@@ -202,18 +177,18 @@ func (m *movingFile) judgeDestination(d *destination, cg *cargo) error {
 	case w.creates():
 		return w.fail(CodeNotObserved, "it exists and has not been read")
 	}
-	var seen *VersionGuard
-	if w.replaces() {
-		seen = &VersionGuard{Version: w.o.Expected.Version}
-	}
-	want, before, err := w.judged(d.p, seen)
+	want, old, err := w.judged(d.p, w.guard(), w.replaces(), cg.size())
 	if err != nil {
-		return w.shownAs(err)
+		return w.ours(err)
 	}
-	want.strict, want.dressed = w.replaces(), true
-	d.want = want
-	if cg.size() < m.basisMax {
-		d.before = before
+	want.dressed = true
+	d.want, d.before = want, old.before
+	if err := w.writable(d.p, m.o.OverrideReadOnly); err != nil {
+		return err
 	}
-	return w.writable(d.p, m.o.OverrideReadOnly)
+	if cg.parts == nil && d.p.Info.SameFile(cg.p.Info) {
+		return nil // another name of the source: nothing is lost
+	}
+	d.want.kept, err = w.keepsOverwritten(d.a.path)
+	return err
 }

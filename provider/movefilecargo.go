@@ -1,10 +1,7 @@
 package provider
 
 import (
-	"crypto/rand"
-	"crypto/sha256"
 	"errors"
-	"io"
 	"syscall"
 
 	"github.com/wattle-dev/wattle/internal/anchor"
@@ -41,52 +38,29 @@ func (g *cargo) size() int64 {
 func (m *movingFile) cargo(p *pin) (*cargo, error) {
 	g := &cargo{p: p}
 	if len(m.o.Hunks) == 0 && !m.o.Codex {
-		var err error
-		if g.want, g.before, err = m.judged(p, m.o.ExpectedSource); err != nil {
+		want, old, err := m.judged(p, m.o.ExpectedSource, true, 0)
+		if err != nil {
 			return nil, err
 		}
+		g.want, g.before = want, old.before
 		if g.before != nil {
 			g.after = *g.before
 		}
 		return g, m.removableUnless(p)
 	}
-	how, sum := fresh, digest{}
-	if e := m.o.ExpectedSource; e != nil {
-		how, sum = m.judge(e.Version, stampOf(m.clock, p.Info))
-	}
-	if how == stale {
-		return nil, m.stale(saysChanged)
-	}
-	if p.Info.Size > m.editMax {
-		return nil, m.tooLarge(m.editMax)
-	}
-	if err := m.removableUnless(p); err != nil {
-		return nil, err
-	}
-	m.at("judged")
-	read, err := m.read(p, reading{keep: m.editMax})
-	switch {
-	case err != nil:
-		return nil, moved(err)
-	case how == byHash && read.sum != sum:
-		return nil, m.stale(saysChanged)
-	case read.over:
-		return nil, m.tooLarge(m.editMax)
-	case !read.stable:
-		return nil, errMoved{err: errChanged, code: CodeStaleVersion}
-	}
-	mark, text, err := m.wholeText(read.text)
+	t, err := m.original(p, m.o.ExpectedSource, m.removableUnless)
 	if err != nil {
 		return nil, err
 	}
-	r, err := m.patched(text, m.o.Hunks, m.o.Codex, m.editMax-int64(len(mark)))
+	r, err := m.patched(t.text, m.o.Hunks, m.o.Codex, m.editMax-int64(len(t.mark)))
 	if err != nil {
 		return nil, err
 	}
-	g.want = expected{p: p, info: p.Info, sum: read.sum, hashed: true, strict: true}
-	g.parts, g.after = []string{mark, r.Text}, toLF(r.Text)
+	g.want = t.want
+	g.parts, g.after = []string{t.mark, r.Text}, toLF(r.Text)
 	if p.Info.Size < m.basisMax {
-		g.before = basis(read)
+		before := toLF(t.text)
+		g.before = &before
 	}
 	return g, nil
 }
@@ -105,7 +79,7 @@ func (m *movingFile) effects(g *cargo, to *destination) (MoveOutcome, error) {
 	}
 	ps, err := m.dst.openParents(to.a)
 	if err != nil {
-		return MoveOutcome{}, m.dst.shownAs(err)
+		return MoveOutcome{}, m.dst.ours(err)
 	}
 	defer ps.close()
 	out, err := m.into(ps.dir, g, to)
@@ -127,7 +101,7 @@ func (m *movingFile) into(dir *anchor.Dir, g *cargo, to *destination) (MoveOutco
 		s, err = m.copied(dir, g, to, &out.Destination)
 	}
 	if err != nil {
-		return MoveOutcome{}, m.dst.shownAs(err)
+		return MoveOutcome{}, m.dst.ours(err)
 	}
 	defer s.close()
 	m.at("published")
@@ -174,7 +148,7 @@ func (m *movingFile) linked(dir *anchor.Dir, g *cargo, to *destination, out *Wri
 		out.Before = to.before
 		return got, nil // the name is there
 	}
-	name := TempPrefix + rand.Text()[:16]
+	name := hiddenName()
 	if err := m.refusedLink(g, dir.LinkFile(s.f, name)); err != nil {
 		return got, err
 	}
@@ -207,7 +181,7 @@ func (m *movingFile) refusedLink(g *cargo, err error) error {
 func (m *movingFile) copied(dir *anchor.Dir, g *cargo, to *destination, out *WriteOutcome) (arrived, error) {
 	for _, unnamed := range []bool{to.p == nil, false} {
 		s, err := m.load(dir, unnamed, g)
-		if unnamed && (errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.EOPNOTSUPP)) {
+		if unnamed && noUnnamed(err) {
 			continue
 		}
 		if err != nil {
@@ -247,12 +221,12 @@ func (m *movingFile) named(s *staged, to *destination) error {
 func (m *movingFile) over(s *staged, to *destination, out *WriteOutcome) error {
 	var r replaced
 	out.Before = to.before
-	held, err := m.dst.publish(s.dir, to.a, s, to.want, func(old *pin) { out.Before = m.dst.basisOf(old) }, &r)
+	held, err := m.dst.publish(s.dir, to.a, s, to.want, func(old *pin) { out.Before = m.dst.basisOf(old, s.size) }, &r)
 	if err != nil {
-		return m.dst.shownAs(err)
+		return m.dst.ours(err)
 	}
 	held.Close()
-	out.LinksBroken = r.links
+	out.LinksBroken, out.Trashed = r.links, r.trashed
 	return nil
 }
 
@@ -266,7 +240,7 @@ func (m *movingFile) load(dir *anchor.Dir, unnamed bool, g *cargo) (*staged, err
 		if err = g.p.Open(); err == nil {
 			err = m.pour(s, g.p)
 		} else {
-			err = m.shownAs(err)
+			err = m.ours(err)
 		}
 	}
 	if err == nil {
@@ -280,29 +254,6 @@ func (m *movingFile) load(dir *anchor.Dir, unnamed bool, g *cargo) (*staged, err
 		return nil, err
 	}
 	return s, nil
-}
-
-// pour copies the content of a pinned file that is open.
-func (m *movingFile) pour(s *staged, p *pin) error {
-	buf := chunks.Get().(*[chunk]byte)
-	defer chunks.Put(buf)
-	h := sha256.New()
-	for {
-		n, err := p.ReadAt(buf[:], s.size)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return err
-		}
-		h.Write(buf[:n])
-		if _, err := s.f.Write(buf[:n]); err != nil {
-			return err
-		}
-		s.size += int64(n)
-	}
-	h.Sum(s.sum[:0])
-	return nil
 }
 
 // sourceStays looks at the source once more before its copy or its other name

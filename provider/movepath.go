@@ -86,14 +86,14 @@ func (e ends) locked(move bool, try func(ends) error) error {
 	if err := e.to.usable(); err != nil {
 		return err
 	}
-	other := e.to.path
+	keys := []string{e.to.path}
 	if move {
 		if err := e.from.usable(); err != nil {
 			return err
 		}
-		other = e.from.path
+		keys = append(keys, e.from.path)
 	}
-	release, err := e.lock(other)
+	release, err := e.from.lockFiles(keys...)
 	if err != nil {
 		return err
 	}
@@ -118,20 +118,13 @@ func (e ends) locked(move bool, try func(ends) error) error {
 	if err := e.from.alive(); err != nil {
 		return err
 	}
-	if e.to.asDir && !e.p.Info.IsDir() {
+	if e.to.slash && !e.p.Info.IsDir() {
 		return e.to.fail(CodeNotDirectory, "the path says that a directory is meant")
 	}
 	if e.p.Info.IsDir() && fence.PathCovers(e.from.path, e.to.path) {
 		return e.to.failed(CodeIOError, "it lies in the directory itself", syscall.EINVAL)
 	}
 	return try(e)
-}
-
-func (e ends) lock(other string) (func(), error) {
-	if other == e.to.path {
-		return e.from.files.lock(e.from.ctx, other)
-	}
-	return e.from.lockPair(other, e.to.path)
 }
 
 // pin pins the source. The root of the file system has no name: it can be
@@ -148,7 +141,7 @@ func (e ends) pin() (*pin, error) {
 		return nil, e.from.ours(err)
 	}
 	i := p.Info
-	if e.from.asDir && !i.IsDir() {
+	if e.from.slash && !i.IsDir() {
 		p.Close()
 		return nil, e.from.fail(CodeNotDirectory, "the path says that a directory is meant")
 	}

@@ -1,46 +1,16 @@
 package provider_test
 
 import (
-	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/wattle-dev/wattle/fence"
-	"github.com/wattle-dev/wattle/internal/anchor"
 	"github.com/wattle-dev/wattle/provider"
 	"github.com/wattle-dev/wattle/trash/record"
 )
-
-// bin is a trash that is a directory.
-type bin struct {
-	dir    string
-	refuse bool
-}
-
-func (b *bin) Put(_ context.Context, dir *anchor.Dir, name, path string, want anchor.Info, _ bool) (record.Entry, error) {
-	if b.refuse {
-		return record.Entry{}, &record.Error{Code: record.CodeFailed, Outcome: record.Failed, Op: "put", Cause: unix.EROFS}
-	}
-	to, err := anchor.OpenDir(b.dir)
-	if err != nil {
-		return record.Entry{}, err
-	}
-	defer to.Close()
-	now, err := dir.Lstat(name)
-	if err != nil || !now.SameFile(want) {
-		return record.Entry{}, &record.Error{Code: record.CodeFailed, Outcome: record.Failed, Op: "put", Cause: err}
-	}
-	if err := dir.Rename(name, to, filepath.Base(path), anchor.NoReplace); err != nil {
-		return record.Entry{}, &record.Error{Code: record.CodeFailed, Outcome: record.Failed, Op: "put", Cause: err}
-	}
-	return record.Entry{OriginalPath: path, Name: filepath.Base(path), TrashDir: b.dir}, nil
-}
-
-func (b *bin) Holds(path string) bool { return fence.PathCovers(b.dir, path) }
 
 // trash.md section 6: what is overwritten can be kept.
 func TestOverwrittenIsKept(t *testing.T) {
@@ -59,8 +29,12 @@ func TestOverwrittenIsKept(t *testing.T) {
 
 func keptCase(t *testing.T, op, kind, how string, lacks bool) {
 	base := t.TempDir()
-	b := &bin{dir: base + "/bin", refuse: how == "refused"}
-	must(t, os.Mkdir(b.dir, 0o700))
+	b := newBin(t, base)
+	if how == "refused" {
+		b.refuse = func(string) error {
+			return &record.Error{Code: record.CodeFailed, Outcome: record.Failed, Op: "put", Cause: unix.EROFS}
+		}
+	}
 	c := provider.Config{Trash: b, TrashOff: how == "trash off"}
 	if how == "no trash" {
 		c.Trash = nil
@@ -106,9 +80,9 @@ func keptCase(t *testing.T, op, kind, how string, lacks bool) {
 	case kept:
 		must(t, err)
 		if replaced != record.Trashed || trashed == nil || trashed.OriginalPath != p.W+"/g" {
-			t.Errorf("%s %+v", replaced, trashed)
+			t.Fatalf("%s %+v", replaced, trashed)
 		}
-		if got := whole(t, b.dir+"/g"); got != dest {
+		if got := whole(t, b.dir+"/files/"+trashed.Name); got != dest {
 			t.Errorf("in the trash: %s, want %s", got, dest)
 		}
 	default:

@@ -2,9 +2,7 @@ package provider
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
-	"path/filepath"
 	"syscall"
 
 	"github.com/wattle-dev/wattle/internal/anchor"
@@ -39,7 +37,7 @@ func (p *placing) place() error {
 	if now == nil {
 		return p.fresh()
 	}
-	keep, err := p.to.keepsOverwritten()
+	keep, err := p.to.keepsOverwritten(p.to.path)
 	if err != nil {
 		return err
 	}
@@ -82,19 +80,6 @@ func (p *placing) exists(detail string) error {
 		detail = "something is there already"
 	}
 	return p.to.fail(CodeAlreadyExists, detail)
-}
-
-// keepsOverwritten: what is replaced goes into the trash. Where there is none
-// it is not replaced at all.
-func (c *call) keepsOverwritten() (bool, error) {
-	if !c.fence.KeepOverwritten() || c.trashOff {
-		return false, nil
-	}
-	if c.trash == nil {
-		return false, &Error{Code: record.CodeUnavailable, Op: c.op, Path: c.shown, Outcome: record.Rejected, Reason: record.ReasonBackend,
-			Detail: saysNoTrash}
-	}
-	return true, nil
 }
 
 func (p *placing) fresh() error {
@@ -208,7 +193,12 @@ const saysNotEmpty = "the directory there is not empty"
 // over exchanges both names, looks at what came out, and drops it or puts it
 // into the trash; or everything is as it was.
 func (p *placing) over(now anchor.Info, keep bool) error {
-	unlock, err := p.lockDirs()
+	// Other Wattle processes exchange and look as well.
+	other, otherPath := p.from, p.fromPath
+	if otherPath == "" {
+		other, otherPath = p.dir, p.to.path
+	}
+	unlock, err := p.to.lockedDirs(p.dir, p.to.path, other, otherPath)
 	if err != nil {
 		return p.to.ours(err)
 	}
@@ -228,37 +218,6 @@ func (p *placing) over(now anchor.Info, keep bool) error {
 	}
 	p.to.at("exchanged")
 	return p.settle(keep)
-}
-
-// lockDirs keeps other Wattle processes, which exchange and look as well, out
-// of both directories.
-func (p *placing) lockDirs() (unlock func(), err error) {
-	type place struct {
-		dir  *anchor.Dir
-		path string
-	}
-	both := []place{{p.dir, p.to.path}}
-	if p.fromPath != "" && filepath.Dir(p.fromPath) != p.to.dir {
-		both = append(both, place{p.from, p.fromPath})
-		if filepath.Dir(p.fromPath) < p.to.dir {
-			both[0], both[1] = both[1], both[0]
-		}
-	}
-	var undo []func()
-	unlock = func() {
-		for i := len(undo) - 1; i >= 0; i-- {
-			undo[i]()
-		}
-	}
-	for _, b := range both {
-		held, free, err := p.to.lockDir(b.dir, aim{path: b.path})
-		if err != nil {
-			unlock()
-			return nil, err
-		}
-		undo = append(undo, func() { free(); held.Close() })
-	}
-	return unlock, nil
 }
 
 // settle decides about what an exchange brought out, which lies under the name
@@ -292,7 +251,7 @@ func (p *placing) exchangeBack(cause error) error {
 func (p *placing) drop(old anchor.Info) error {
 	name := p.name
 	if p.fromPath != "" {
-		name = TempPrefix + rand.Text()[:16]
+		name = hiddenName()
 		if err := p.from.Rename(p.name, p.from, name, anchor.NoReplace); err != nil {
 			return p.exchangeBack(moved(err))
 		}
@@ -326,25 +285,13 @@ func (p *placing) intoTrash(dir *anchor.Dir, name string, old anchor.Info) error
 	if err != nil {
 		var r *record.Error
 		if errors.As(err, &r) && r.Outcome == record.Unknown {
-			return p.unkept(err)
+			return p.to.unkept(err)
 		}
-		return p.exchangeBack(p.unkept(err))
+		return p.exchangeBack(p.to.unkept(err))
 	}
 	p.replaced, p.trashed = record.Trashed, &e
 	return nil
 }
-
-// unkept is the error when the trash has not taken what is replaced.
-func (p *placing) unkept(err error) error {
-	err = p.to.untrashed(err)
-	var e *Error
-	if errors.As(err, &e) && e.Code == record.CodeUnavailable {
-		e.Detail = saysNoTrash
-	}
-	return err
-}
-
-const saysNoTrash = "the policy keeps what is overwritten, and no trash can take it"
 
 // overPlain replaces where names cannot be exchanged: by a rename. What is to
 // be kept gets a second name first.
@@ -352,7 +299,7 @@ func (p *placing) overPlain(now anchor.Info, keep bool) error {
 	if p.what.IsDir() {
 		return p.overEmpty() // nothing is lost with it
 	}
-	aside := TempPrefix + rand.Text()[:16]
+	aside := hiddenName()
 	if keep {
 		if err := p.dir.Link(p.to.name, p.dir, aside); err != nil {
 			return moved(err)
@@ -384,7 +331,7 @@ func (p *placing) overPlain(now anchor.Info, keep bool) error {
 	}
 	e, err := p.to.trash.Put(context.WithoutCancel(p.to.ctx), p.dir, aside, p.to.path, old, false)
 	if err != nil {
-		return p.to.mapped(p.unkept(err))
+		return p.to.mapped(p.to.unkept(err))
 	}
 	p.replaced, p.trashed = record.Trashed, &e
 	return nil

@@ -12,8 +12,9 @@ import (
 // Trash is where deleted things go.
 type Trash interface {
 	// Put moves the entry called name of dir into the trash by one rename.
-	// path is its canonical path; want is the identity, taken by handle, that
-	// it must still have. copyAcross allows a copy where no trash can take it
+	// path is its canonical path, where it is restored to; name is another one
+	// when the thing was overwritten and lies beside its place under a hidden
+	// name. want is the identity, taken by handle, that it must still have. copyAcross allows a copy where no trash can take it
 	// by rename. Errors are [*record.Error]; with outcome unknown the thing
 	// may be anywhere, otherwise it is in place.
 	Put(ctx context.Context, dir *anchor.Dir, name, path string, want anchor.Info, copyAcross bool) (record.Entry, error)
@@ -191,7 +192,8 @@ type Mover interface {
 	// kind; across file systems, where it cannot have two names, and where the
 	// source's directory cannot be written, it is copied. Both ends are
 	// read-only files as for DeleteFile. Once anything is staged, nothing
-	// cancels it.
+	// cancels it. A destination that is overwritten is kept as by WriteText; when
+	// the trash refuses it, the source stays.
 	//
 	// Concurrency: takes both locks, in sorted order.
 	MoveFile(ctx context.Context, f *fence.Fence, from, to Target, o MoveOptions) (MoveOutcome, error)

@@ -1,5 +1,7 @@
 package provider
 
+import "github.com/wattle-dev/wattle/trash/record"
+
 // Operation tells what a write did.
 type Operation string
 
@@ -23,6 +25,8 @@ type WriteOutcome struct {
 	// MetadataLost names what could not be carried over to the new file:
 	// "owner", "group", "setid", "acl", or the name of an extended attribute.
 	MetadataLost []string `json:"metadataLost,omitzero"`
+	// Trashed is the previous file, when the policy keeps what is overwritten.
+	Trashed *record.Entry `json:"trashed,omitzero"`
 }
 
 // EditOutcome is the result of an edit; both texts are always there.

@@ -103,12 +103,14 @@ type ApplyOperation struct {
 	Version     Version       `json:"version,omitzero"`
 	// Before and After are LF texts, null where there is none or where it is
 	// not below the bound of write bases.
-	Before       *string       `json:"before"`
-	After        *string       `json:"after"`
-	InsertedAt   []int         `json:"insertedAt,omitzero"`
-	LinksBroken  int           `json:"linksBroken,omitzero"`
-	MetadataLost []string      `json:"metadataLost,omitzero"`
-	Trashed      *record.Entry `json:"trashed,omitzero"`
+	Before       *string  `json:"before"`
+	After        *string  `json:"after"`
+	InsertedAt   []int    `json:"insertedAt,omitzero"`
+	LinksBroken  int      `json:"linksBroken,omitzero"`
+	MetadataLost []string `json:"metadataLost,omitzero"`
+	// Trashed is the file that the operation deleted, or overwrote where the
+	// policy keeps that.
+	Trashed *record.Entry `json:"trashed,omitzero"`
 }
 
 // PatchReport is the result of applyPatch.
@@ -150,6 +152,10 @@ type Patcher interface {
 	// fails is then no error: the report is Stopped, and what was done stays.
 	// An error is what is refused before the first: syntax, a path that the
 	// fence denies, a guard; and FS_ABORTED.
+	//
+	// Where the policy keeps what is overwritten, a file that an add or a move
+	// writes over is put into the trash, also by a patch that has deleted it
+	// before; an update keeps nothing. When the trash refuses one, all is undone.
 	//
 	// Concurrency: every file is locked, in sorted order, while the patch is
 	// committed; other writers see each file old or new.

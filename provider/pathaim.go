@@ -1,8 +1,6 @@
 package provider
 
 import (
-	"errors"
-	"path/filepath"
 	"syscall"
 
 	"github.com/wattle-dev/wattle/fence"
@@ -13,13 +11,7 @@ import (
 // itself. Its call is the operation, and its errors name this end.
 type end struct {
 	*call
-	path string // canonical parent and name
-	dir  string // the canonical parent
-	name string // empty for the root of the file system
-	// orphan: the parent does not exist.
-	orphan bool
-	// asDir: the spelling says that a directory is meant.
-	asDir bool
+	aim
 }
 
 // way is a path as it is to be resolved, and the call whose errors name it.
@@ -46,8 +38,7 @@ func (w way) end(access fence.Access) (end, error) {
 	if err != nil {
 		return end{}, err
 	}
-	e := end{call: w.call, path: a.path, dir: filepath.Dir(a.path), name: a.name, orphan: len(a.missing) > 0, asDir: a.slash}
-	return e, e.may(e.path, access)
+	return end{w.call, a}, w.may(a.path, access)
 }
 
 // usable refuses what can be neither moved nor replaced: the root of the file
@@ -61,7 +52,7 @@ func (e end) usable() error {
 
 // open opens the parent.
 func (e end) open() (*anchor.Dir, error) {
-	if e.orphan {
+	if len(e.missing) > 0 {
 		return nil, e.fail(CodeNotFound, "the directory does not exist")
 	}
 	d, err := e.openAim(e.dir)
@@ -69,28 +60,4 @@ func (e end) open() (*anchor.Dir, error) {
 		return nil, e.ours(err)
 	}
 	return d, nil
-}
-
-// ours keeps an error that asks for another try, and makes any other one name
-// this end.
-func (c *call) ours(err error) error {
-	if err == nil || retries(err) {
-		return err
-	}
-	return c.mapped(err)
-}
-
-func retries(err error) bool {
-	var m errMoved
-	return errors.As(err, &m)
-}
-
-// below is the call whose errors name an entry below the path of this one.
-func (c *call) below(rel string) *call {
-	if rel == "" {
-		return c
-	}
-	d := *c
-	d.shown = filepath.Join(c.shown, rel)
-	return &d
 }

@@ -104,6 +104,13 @@ type Provider interface {
 	// missing parents inside the fence. Guards: section 4.2. After publication
 	// has begun, cancelling has no effect.
 	//
+	// Where the policy keeps what is overwritten, the replaced file is in the
+	// trash afterwards (WriteOutcome.Trashed). Without a trash the call is
+	// TRASH_UNAVAILABLE, with nothing done; when the trash refuses, the file gets
+	// its place back and the error is that of the trash. Names that cannot be
+	// exchanged: the replaced file gets a second name before, or is copied where
+	// there are none. An edit keeps nothing: it makes the new text of the old.
+	//
 	// Concurrency: mutations of one target run one after the other, first come
 	// first served; of two writes guarded by one version one wins and the
 	// other is FS_STALE_VERSION.

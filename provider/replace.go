@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"syscall"
 
 	"github.com/wattle-dev/wattle/internal/anchor"
 	"github.com/wattle-dev/wattle/provider/internal/dirlock"
 	"github.com/wattle-dev/wattle/provider/internal/pinned"
+	"github.com/wattle-dev/wattle/trash/record"
 )
 
 // expected is the file that a replacement may replace.
@@ -23,6 +23,8 @@ type expected struct {
 	// strict: no other state may be replaced. Not strict, any regular file may
 	// (an unguarded write).
 	strict bool
+	// kept: what is replaced goes into the trash, or nothing is replaced.
+	kept bool
 	// dressed: the new file has the metadata of another one (a move), which
 	// that of the replaced file must not overwrite.
 	dressed bool
@@ -33,6 +35,7 @@ type replaced struct {
 	version Version
 	links   int
 	lost    []string
+	trashed *record.Entry // of a file that is kept
 }
 
 // verifyBytes is the size up to which the file that came out is always compared
@@ -74,7 +77,7 @@ func (c *call) replace(dir *anchor.Dir, a aim, want expected, look func(*pin), p
 // publish is the part of replace under the directory's lock. The handle is for
 // the sync, which others need not wait for.
 func (c *call) publish(dir *anchor.Dir, a aim, s *staged, want expected, look func(*pin), out *replaced) (*dirlock.Held, error) {
-	held, unlock, err := c.lockDir(dir, a)
+	held, unlock, err := c.lockDir(dir, a.path)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +89,15 @@ func (c *call) publish(dir *anchor.Dir, a aim, s *staged, want expected, look fu
 	return held, nil
 }
 
-func (c *call) swap(dir *anchor.Dir, a aim, s *staged, want expected, look func(*pin), out *replaced) error {
+func (c *call) swap(dir *anchor.Dir, a aim, s *staged, want expected, look func(*pin), out *replaced) (err error) {
+	if want.kept {
+		s.keep = true
+		defer func() {
+			if err == nil {
+				out.trashed, err = c.keepReplaced(s, a)
+			}
+		}()
+	}
 	if err := c.unchanged(dir, a.name, want); err != nil {
 		return err
 	}
@@ -94,7 +105,7 @@ func (c *call) swap(dir *anchor.Dir, a aim, s *staged, want expected, look func(
 	if err := c.alive(); err != nil {
 		return err
 	}
-	err := errors.ErrUnsupported
+	err = errors.ErrUnsupported
 	if !c.lacks.exchange {
 		err = dir.Rename(s.name, dir, a.name, anchor.Exchange)
 	}
@@ -126,22 +137,6 @@ func moved(err error) error {
 
 // others is how many other names an inode has.
 func others(nlink uint64) int { return int(max(nlink, 1) - 1) }
-
-// lockDir makes the exchange, the look at what came out and the exchange back
-// one step among all Wattle processes. Inside this one the calls line up, so
-// that only one at a time has to try for the directory's lock.
-func (c *call) lockDir(dir *anchor.Dir, a aim) (held *dirlock.Held, unlock func(), err error) {
-	inner, err := c.dirs.lock(c.ctx, filepath.Dir(a.path))
-	if err != nil {
-		return nil, nil, err
-	}
-	held, err = dirlock.Lock(c.ctx, dir, lockPatience)
-	if err != nil {
-		inner()
-		return nil, nil, err
-	}
-	return held, func() { held.Unlock(); inner() }, nil
-}
 
 // unchanged looks once more right before the publication, when nothing has to
 // be put back yet.

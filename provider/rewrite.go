@@ -53,48 +53,63 @@ func (r *rewriting) try(a aim) (EditOutcome, error) {
 }
 
 func (r *rewriting) rewrite(dir *anchor.Dir, a aim, p *pin) (EditOutcome, error) {
-	how, sum := fresh, digest{}
-	if g := r.o.Expected; g != nil {
-		how, sum = r.judge(g.Version, stampOf(r.clock, p.Info))
-	}
-	if how == stale {
-		return EditOutcome{}, r.stale(saysChanged)
-	}
-	if p.Info.Size > r.editMax {
-		return EditOutcome{}, r.tooLarge(r.editMax)
-	}
-	if err := r.writable(p, r.o.OverrideReadOnly); err != nil {
-		return EditOutcome{}, err
-	}
-	r.at("judged")
-	read, err := r.read(p, reading{keep: r.editMax})
-	switch {
-	case err != nil:
-		return EditOutcome{}, moved(err)
-	case how == byHash && read.sum != sum:
-		return EditOutcome{}, r.stale(saysChanged)
-	case read.over:
-		return EditOutcome{}, r.tooLarge(r.editMax)
-	case !read.stable:
-		return EditOutcome{}, errMoved{err: errChanged, code: CodeStaleVersion}
-	}
-	mark, text, err := r.wholeText(read.text)
+	t, err := r.original(p, r.o.Expected, func(p *pin) error { return r.writable(p, r.o.OverrideReadOnly) })
 	if err != nil {
 		return EditOutcome{}, err
 	}
-	result, err := r.change(text, r.editMax-int64(len(mark)))
+	result, err := r.change(t.text, r.editMax-int64(len(t.mark)))
 	if err != nil {
 		return EditOutcome{}, err
 	}
-	want := expected{p: p, info: p.Info, sum: read.sum, hashed: true, strict: true}
-	done, err := r.replace(dir, a, want, nil, mark, result)
+	done, err := r.replace(dir, a, t.want, nil, t.mark, result)
 	if err != nil {
 		return EditOutcome{}, err
 	}
 	return EditOutcome{
-		Version: done.version, Before: toLF(text), After: toLF(result),
+		Version: done.version, Before: toLF(t.text), After: toLF(result),
 		LinksBroken: done.links, MetadataLost: done.lost,
 	}, nil
+}
+
+// original is the text of a file from which a new one is made.
+type original struct {
+	mark, text string // mark is its byte-order mark or empty
+	want       expected
+}
+
+// original holds a pinned regular file to a guard, asks whether it may be
+// changed, and reads it.
+func (c *call) original(p *pin, guard *VersionGuard, may func(*pin) error) (original, error) {
+	how, sum := fresh, digest{}
+	if guard != nil {
+		how, sum = c.judge(guard.Version, stampOf(c.clock, p.Info))
+	}
+	if how == stale {
+		return original{}, c.stale(saysChanged)
+	}
+	if p.Info.Size > c.editMax {
+		return original{}, c.tooLarge(c.editMax)
+	}
+	if err := may(p); err != nil {
+		return original{}, err
+	}
+	c.at("judged")
+	read, err := c.read(p, reading{keep: c.editMax})
+	switch {
+	case err != nil:
+		return original{}, moved(err)
+	case how == byHash && read.sum != sum:
+		return original{}, c.stale(saysChanged)
+	case read.over:
+		return original{}, c.tooLarge(c.editMax)
+	case !read.stable:
+		return original{}, errMoved{err: errChanged, code: CodeStaleVersion}
+	}
+	mark, text, err := c.wholeText(read.text)
+	if err != nil {
+		return original{}, err
+	}
+	return original{mark, text, expected{p: p, info: p.Info, sum: read.sum, hashed: true, strict: true}}, nil
 }
 
 // wholeText is the text of a file that is to be changed: all of it is UTF-8 and

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"syscall"
@@ -81,6 +82,27 @@ func (c *call) fill(s *staged, parts []string) error {
 	}
 	h.Sum(s.sum[:0])
 	s.size = total
+	return nil
+}
+
+// pour fills a staged file with the content of a pinned one that is open.
+func (c *call) pour(s *staged, p *pin) error {
+	buf := chunks.Get().(*[chunk]byte)
+	defer chunks.Put(buf)
+	cur := c.scanner(p, true)
+	for {
+		n, err := cur.next(buf[:])
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := s.f.Write(buf[:n]); err != nil {
+			return err
+		}
+	}
+	s.size, s.sum = cur.off, cur.digest()
 	return nil
 }
 
@@ -202,17 +224,24 @@ func (c *call) giveName(s *staged, name string) error {
 	if s.name == "" {
 		return s.dir.LinkFile(s.f, name)
 	}
+	if err := c.rename(s.dir, s.name, name); err != nil {
+		return err
+	}
+	s.name = ""
+	return nil
+}
+
+// rename gives an entry that is no directory another name in its directory. It
+// never replaces: EEXIST.
+func (c *call) rename(dir *anchor.Dir, from, to string) error {
 	err := errors.ErrUnsupported
 	if !c.lacks.noReplace {
-		err = s.dir.Rename(s.name, s.dir, name, anchor.NoReplace)
+		err = dir.Rename(from, dir, to, anchor.NoReplace)
 	}
 	if errors.Is(err, errors.ErrUnsupported) {
-		if err = s.dir.Link(s.name, s.dir, name); err == nil {
-			_ = s.dir.Unlink(s.name)
+		if err = dir.Link(from, dir, to); err == nil {
+			_ = dir.Unlink(from)
 		}
-	}
-	if err == nil {
-		s.name = ""
 	}
 	return err
 }

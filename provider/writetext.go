@@ -59,6 +59,14 @@ func (w *writing) replaces() bool {
 	return w.o.Expected != nil && w.o.Expected.Kind == ReplaceIfVersion
 }
 
+// guard is the version that may be replaced, nil for any.
+func (w *writing) guard() *VersionGuard {
+	if !w.replaces() {
+		return nil
+	}
+	return &VersionGuard{Version: w.o.Expected.Version}
+}
+
 func (w *writing) creates() bool {
 	return w.o.Expected != nil && w.o.Expected.Kind == CreateIfAbsent
 }
@@ -165,29 +173,15 @@ func (w *writing) competitor(dir *anchor.Dir, name string, err error) error {
 
 // update replaces a regular file.
 func (w *writing) update(dir *anchor.Dir, a aim, p *pin) (WriteOutcome, error) {
-	want := expected{p: p, info: p.Info, strict: w.replaces()}
-	how, sum := fresh, digest{}
-	if w.replaces() {
-		how, sum = w.judge(w.o.Expected.Version, stampOf(w.clock, p.Info))
-	}
-	if how == stale {
-		return WriteOutcome{}, w.stale(saysChanged)
-	}
-	w.at("judged")
-	old, err := w.previous(p, how == byHash)
+	size := int64(len(w.content))
+	want, old, err := w.judged(p, w.guard(), w.replaces(), size)
 	if err != nil {
 		return WriteOutcome{}, err
 	}
-	if how == byHash && old.read.sum != sum {
-		return WriteOutcome{}, w.stale(saysChanged)
-	}
-	if old.complete {
-		if want.strict && !old.read.stable {
-			return WriteOutcome{}, errMoved{err: errChanged, code: CodeStaleVersion}
-		}
-		want.sum, want.hashed = old.read.sum, true
-	}
 	if err := w.writable(p, w.o.OverrideReadOnly); err != nil {
+		return WriteOutcome{}, err
+	}
+	if want.kept, err = w.keepsOverwritten(a.path); err != nil {
 		return WriteOutcome{}, err
 	}
 	parts := []string{w.content}
@@ -195,13 +189,13 @@ func (w *writing) update(dir *anchor.Dir, a aim, p *pin) (WriteOutcome, error) {
 		parts = []string{bom, w.content}
 	}
 	before := old.before
-	r, err := w.replace(dir, a, want, func(out *pin) { before = w.basisOf(out) }, parts...)
+	r, err := w.replace(dir, a, want, func(out *pin) { before = w.basisOf(out, size) }, parts...)
 	if err != nil {
 		return WriteOutcome{}, err
 	}
 	return WriteOutcome{
 		Operation: OperationUpdate, Version: r.version, Before: before, After: w.after(),
-		LinksBroken: r.links, MetadataLost: r.lost,
+		LinksBroken: r.links, MetadataLost: r.lost, Trashed: r.trashed,
 	}, nil
 }
 

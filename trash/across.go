@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -26,7 +27,7 @@ func (f *freedesktop) putAcross(ctx context.Context, t *thing, refused []string)
 	r := &reserved{limit: maxName}
 	c := &copying{ctx: ctx}
 	for {
-		if r, err = f.reserve(p, t.name, r.n, r.limit, i); err != nil {
+		if r, err = f.reserve(p, filepath.Base(t.path), r.n, r.limit, i); err != nil {
 			return record.Entry{}, failed(opPut, t.path, "its record cannot be written in "+p.dir.Path(), err)
 		}
 		if _, err = p.files.Lstat(r.name); errors.Is(err, fs.ErrNotExist) {

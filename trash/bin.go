@@ -55,7 +55,9 @@ func New(c Config) (*Bin, error) {
 func (b *Bin) Close(ctx context.Context) { b.b.close(ctx) }
 
 // Put moves the entry called name of dir into the trash by one rename and
-// returns the entry of the trash. path is its canonical path; want is the
+// returns the entry of the trash. path is its canonical path, which is what the
+// record says and the trash calls it by; name is another one only while a thing
+// whose place was taken lies under a hidden name beside it. want is the
 // identity, taken by handle, that it must still have. copyAcross allows a copy
 // into the home trash where no trash can take it by rename.
 //

@@ -86,7 +86,7 @@ func (f *freedesktop) inspect(dir *anchor.Dir, name, path string, want anchor.In
 	reject := func(r record.Reason, why string) error {
 		return failure(record.CodeRejected, r, opPut, path, why, nil)
 	}
-	if !filepath.IsAbs(path) || filepath.Clean(path) != path || filepath.Base(path) != name {
+	if !filepath.IsAbs(path) || filepath.Clean(path) != path || anchor.CheckName(name) != nil {
 		return nil, reject(record.ReasonInvalidPath, "the path is not canonical")
 	}
 	t := &thing{dir: dir, name: name, path: path}
@@ -218,7 +218,7 @@ func (f *freedesktop) putInto(p *place, t *thing) (record.Entry, error) {
 	r := &reserved{limit: maxName}
 	for {
 		var err error
-		if r, err = f.reserve(p, t.name, r.n, r.limit, i); err != nil {
+		if r, err = f.reserve(p, filepath.Base(t.path), r.n, r.limit, i); err != nil {
 			return record.Entry{}, failed(opPut, t.path, "its record cannot be written in "+p.dir.Path(), err)
 		}
 		f.at("recorded")

@@ -329,3 +329,33 @@ func TestTrashTakenAway(t *testing.T) {
 	l.put(path)
 	is(t, l.T+"/files/f", "x")
 }
+
+// What was overwritten lies beside its place, under a hidden name: it is called
+// by the name of the place, and goes back there.
+func TestPutUnderAHiddenName(t *testing.T) {
+	withPlain(t, func(t *testing.T, l *lab) {
+		l.write(l.W+"/.hidden-1", "old")
+		l.write(l.W+"/f.txt", "new")
+		d, err := anchor.OpenDir(l.W)
+		must(t, err)
+		defer d.Close()
+		want, err := d.Lstat(".hidden-1")
+		must(t, err)
+		e, err := l.bin.Put(context.Background(), d, ".hidden-1", l.W+"/f.txt", want, false)
+		must(t, err)
+		if e.Name != "f.txt" || e.OriginalPath != l.W+"/f.txt" {
+			t.Errorf("%+v", e)
+		}
+		is(t, l.W+"/f.txt", "new")
+		must(t, os.Remove(l.W+"/f.txt"))
+		if got := l.restore(e.ID); got != l.W+"/f.txt" {
+			t.Errorf("restored to %s", got)
+		}
+		is(t, l.W+"/f.txt", "old")
+		for _, name := range []string{"a/b", "..", "", "."} {
+			if _, err := l.bin.Put(context.Background(), d, name, l.W+"/f.txt", want, false); err == nil {
+				t.Errorf("%q was taken for a name", name)
+			}
+		}
+	})
+}

@@ -3,6 +3,7 @@
 package providertest
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -32,7 +33,7 @@ func describe(path string, fi fs.FileInfo) string {
 		if err != nil {
 			b = []byte("<unreadable>")
 		}
-		return fmt.Sprintf("file %04o %q", mode(fi), b)
+		return file(mode(fi), string(b))
 	}
 	return fmt.Sprintf("other %v", fi.Mode().Type())
 }
@@ -47,8 +48,14 @@ func mode(fi fs.FileInfo) uint32 {
 	return m
 }
 
-// file describes a regular file for [row.after].
-func file(mode uint32, content string) string { return fmt.Sprintf("file %04o %q", mode, content) }
+// file describes a regular file for [row.after]: one that is too long to be
+// read in a message by its size and hash.
+func file(mode uint32, content string) string {
+	if len(content) > 1<<20 {
+		return fmt.Sprintf("file %04o %d bytes, SHA-256 %x", mode, len(content), sha256.Sum256([]byte(content)))
+	}
+	return fmt.Sprintf("file %04o %q", mode, content)
+}
 
 func dir(mode uint32) string { return fmt.Sprintf("dir %04o", mode) }
 

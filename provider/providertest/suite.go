@@ -33,6 +33,7 @@ func Run(t *testing.T, mk Make) {
 	t.Run("deleteFile", func(t *testing.T) { testDeleteFile(t, mk) })
 	t.Run("deletePath", func(t *testing.T) { testDeletePath(t, mk) })
 	t.Run("trash", func(t *testing.T) { testTrash(t, mk) })
+	t.Run("keepOverwritten", func(t *testing.T) { testKeepOverwritten(t, mk) })
 	t.Run("moveFile", func(t *testing.T) { testMoveFile(t, mk) })
 	t.Run("makeDir", func(t *testing.T) { testMakeDir(t, mk) })
 	t.Run("fence", func(t *testing.T) { testFence(t, mk) })

@@ -22,6 +22,7 @@ type World struct {
 	WS       *fence.Fence // workspace-write
 	RO       *fence.Fence // read-only
 	Full     *fence.Fence // full-access
+	Keep     *fence.Fence // workspace-write, and what is overwritten is kept
 	Deadline context.Context
 }
 
@@ -38,6 +39,10 @@ func NewWorld(t *testing.T, p provider.Provider) *World {
 		w.must(os.Chmod(d, 0o755))
 	}
 	w.WS, w.RO, w.Full = w.fence(fence.WorkspaceWrite), w.fence(fence.ReadOnly), w.fence(fence.FullAccess)
+	keep := w.WS.Policy()
+	keep.KeepOverwritten = true
+	w.Keep, err = fence.New(keep)
+	w.must(err)
 	return w
 }
 
@@ -144,7 +149,7 @@ func (w *World) checkError(err error) {
 	}
 }
 
-// The operations, short enough for tables. mode is ws, ro or full.
+// The operations, short enough for tables. mode is ws, ro, full or keep.
 
 func (w *World) mode(m string) *fence.Fence {
 	switch m {
@@ -154,6 +159,8 @@ func (w *World) mode(m string) *fence.Fence {
 		return w.RO
 	case "full":
 		return w.Full
+	case "keep":
+		return w.Keep
 	}
 	w.T.Fatalf("no such mode: %s", m)
 	return nil
