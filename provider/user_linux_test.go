@@ -14,7 +14,7 @@ func TestAsNormalUser(t *testing.T) {
 	if testing.Short() {
 		args = append(args, "-test.short")
 	}
-	out := asuser.Run(t, args, "TestContract", "TestSwappedDirectory", "TestNoLostUpdate")
+	out := asuser.Run(t, args, "TestContract", "TestExchangeRaces", "TestNoLostUpdate")
 	for line := range strings.Lines(out) {
 		if strings.Contains(line, "tries:") {
 			t.Log("as a normal user: " + strings.TrimSpace(line))

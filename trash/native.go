@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -56,9 +57,12 @@ type system interface {
 
 // subject is a thing that the system is about to be asked to trash.
 type subject struct {
-	dir        *anchor.Dir
-	name, path string
-	info       anchor.Info
+	dir  *anchor.Dir
+	name string
+	// path is what it is called by, in the record and in errors. at is where it
+	// is: another path only while it lies under a hidden name beside its place.
+	path, at string
+	info     anchor.Info
 }
 
 const (
@@ -153,6 +157,17 @@ func (n *native) dirs() []string {
 		seen[at] = true
 		return nil
 	})
+	return all
+}
+
+// guard adds the directory of the records where it is not there yet. Trash
+// directories in which nothing of ours is are the system's own to protect.
+func (n *native) guard([]string) []string {
+	own := n.recordsReal()
+	all := n.dirs()
+	if !slices.Contains(all, own) {
+		all = append(all, own)
+	}
 	return all
 }
 

@@ -103,5 +103,5 @@ func RefuseRecycle(ctx context.Context, dir *anchor.Dir, name, path string, fact
 		panic(err)
 	}
 	r := &recycle{facts: func(p string) (binFacts, error) { b, err := facts(p); return b.facts(), err }}
-	return r.refuse(ctx, &subject{dir, name, path, info})
+	return r.refuse(ctx, &subject{dir, name, path, path, info})
 }

@@ -153,7 +153,7 @@ func (o *osascript) refuse(_ context.Context, t *subject) *record.Error {
 		return failure(record.CodeRejected, record.ReasonInspection, opPut, t.path, "what is mounted cannot be read", err)
 	}
 	for _, at := range all {
-		if covers(t.path, at) {
+		if covers(t.at, at) {
 			return failure(record.CodeRejected, record.ReasonProtected, opPut, t.path, "something is mounted at "+at, nil)
 		}
 	}

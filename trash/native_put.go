@@ -17,9 +17,9 @@ import (
 // is no copy into another one.
 const nativeForward = "; delete it permanently"
 
-// refused is the error of a thing that the system would not keep. It is in
+// notKept is the error of a thing that the system would not keep. It is in
 // place.
-func refused(path, why string, cause error) *record.Error {
+func notKept(path, why string, cause error) *record.Error {
 	return failure(record.CodeUnavailable, record.ReasonBackend, opPut, path, why+nativeForward, cause)
 }
 
@@ -29,7 +29,7 @@ func (n *native) put(ctx context.Context, dir *anchor.Dir, name, path string, wa
 	if err := ctx.Err(); err != nil {
 		return record.Entry{}, failed(opPut, path, "", err)
 	}
-	t := &subject{dir: dir, name: name, path: path}
+	t := &subject{dir: dir, name: name, path: path, at: filepath.Join(filepath.Dir(path), name)}
 	if err := n.inspect(t, want); err != nil {
 		return record.Entry{}, err
 	}
@@ -44,7 +44,7 @@ func (n *native) put(ctx context.Context, dir *anchor.Dir, name, path string, wa
 	r, err := n.openRecords(true)
 	if err != nil {
 		free()
-		return record.Entry{}, refused(path, "its record cannot be written in "+n.recordsPath(), err)
+		return record.Entry{}, notKept(path, "its record cannot be written in "+n.recordsPath(), err)
 	}
 	defer r.close()
 	if err := r.write(k); err != nil {
@@ -72,13 +72,13 @@ func (n *native) inspect(t *subject, want anchor.Info) *record.Error {
 	reject := func(r record.Reason, why string) *record.Error {
 		return failure(record.CodeRejected, r, opPut, t.path, why, nil)
 	}
-	if !plainPath(t.path) || filepath.Base(t.path) != t.name || anchor.CheckName(t.name) != nil {
+	if !plainPath(t.path) || anchor.CheckName(t.name) != nil {
 		return reject(record.ReasonInvalidPath, "the path is not canonical")
 	}
-	if !utf8.ValidString(t.path) {
+	if !utf8.ValidString(t.at) {
 		return reject(record.ReasonInvalidPath, "the path is no UTF-8, and the system would be asked for another one")
 	}
-	if n.holds(t.path) {
+	if n.holds(t.path) || n.holds(t.at) {
 		return reject(record.ReasonProtected, "it is a trash directory, lies in one, or contains one")
 	}
 	mounted, err := t.dir.IsMountPoint(t.name)
@@ -140,7 +140,7 @@ func (n *native) turn(ctx context.Context, path string) (free func(), err error)
 	case <-ctx.Done():
 		return nil, failed(opPut, path, "", ctx.Err())
 	case <-limit.C:
-		return nil, refused(path, "the system's trash has not answered earlier calls", nil)
+		return nil, notKept(path, "the system's trash has not answered earlier calls", nil)
 	}
 }
 
@@ -157,7 +157,7 @@ type answer struct {
 func (n *native) ask(t *subject, k *kept, free func()) (answer, bool) {
 	answered := make(chan answer) // taken, or given up by over
 	over := make(chan struct{})
-	path, info, late := t.path, t.info, *k
+	path, info, late := t.at, t.info, *k
 	go func() {
 		defer free()
 		landing, err := n.sys.trash(path)
@@ -324,7 +324,7 @@ func (s *systemError) Unwrap() error { return s.is }
 // place.
 func systemFailure(path, why string, said error) *record.Error {
 	if errors.Is(said, errors.ErrUnsupported) {
-		return refused(path, why, said)
+		return notKept(path, why, said)
 	}
 	e := failed(opPut, path, why, said)
 	if e.Code == codeNotFound {

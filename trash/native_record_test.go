@@ -127,7 +127,13 @@ func TestNativeHoldsAndDirs(t *testing.T) {
 	if d := l.bin.Dirs(); len(d) != 0 {
 		t.Errorf("dirs %v before anything was put", d)
 	}
+	if g := l.bin.Guard(l.W); !slices.Equal(g, []string{l.Records}) {
+		t.Errorf("guards %v", g)
+	}
 	l.put(l.write("f", "x"))
+	if g := l.bin.Guard(l.W); !slices.Equal(g, []string{l.Records, l.T}) {
+		t.Errorf("guards %v", g)
+	}
 	if d := l.bin.Dirs(); !slices.Equal(d, []string{l.Records, l.T}) {
 		t.Errorf("dirs %v", d)
 	}

@@ -142,25 +142,25 @@ func (r *recycle) refuse(ctx context.Context, t *subject) *record.Error {
 		// It has no identity here, so that nobody could say what was recycled.
 		return failure(record.CodeRejected, record.ReasonSymlink, opPut, t.path, "links are not moved to the recycle bin", nil)
 	}
-	if why := refusePath(t.path); why != "" {
-		return refused(t.path, why, nil)
+	if why := refusePath(t.at); why != "" {
+		return notKept(t.path, why, nil)
 	}
-	f, err := r.facts(t.path)
+	f, err := r.facts(t.at)
 	if err != nil {
-		return refused(t.path, "its drive cannot be looked at", err)
+		return notKept(t.path, "its drive cannot be looked at", err)
 	}
 	if why := f.refuse(); why != "" {
-		return refused(t.path, why, nil)
+		return notKept(t.path, why, nil)
 	}
 	m, err := measureThing(ctx, t, f.most())
 	if err != nil {
 		if ctx.Err() != nil {
 			return failed(opPut, t.path, "", err)
 		}
-		return refused(t.path, "its size cannot be learned", err)
+		return notKept(t.path, "its size cannot be learned", err)
 	}
 	if why := f.refuseThing(m, typeOf(t.info)); why != "" {
-		return refused(t.path, why, nil)
+		return notKept(t.path, why, nil)
 	}
 	return nil
 }

@@ -40,11 +40,6 @@ func TestNativeRefusals(t *testing.T) {
 			path: func(string) string { return "f" },
 			code: record.CodeRejected, outcome: record.Rejected, reason: record.ReasonInvalidPath,
 		},
-		"another name": {
-			make: func(l *natLab) string { return l.write("f", "x") },
-			path: func(p string) string { return p + "2" },
-			code: record.CodeRejected, outcome: record.Rejected, reason: record.ReasonInvalidPath,
-		},
 		"in the trash": {
 			make: func(l *natLab) string {
 				p := filepath.Join(l.T, "f")

@@ -34,7 +34,7 @@ func (n *native) restore(ctx context.Context, id string, o RestoreOptions) (Rest
 		return Restored{}, err
 	}
 	if o.Allow != nil {
-		if err := o.Allow(path); err != nil {
+		if err := o.Allow(e.shown(), path); err != nil {
 			return Restored{}, err
 		}
 	}

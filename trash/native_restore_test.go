@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/wattle-dev/wattle/internal/anchor"
 	"github.com/wattle-dev/wattle/trash"
 	"github.com/wattle-dev/wattle/trash/record"
 )
@@ -35,7 +36,7 @@ func TestNativeRestore(t *testing.T) {
 		"through a link": {
 			before: func(l *natLab) { natMust(l.t, os.Symlink("W", filepath.Join(l.Dir, "L"))) },
 			options: func(l *natLab) trash.RestoreOptions {
-				return trash.RestoreOptions{Destination: filepath.Join(l.Dir, "L", "g"), Allow: func(p string) error {
+				return trash.RestoreOptions{Destination: filepath.Join(l.Dir, "L", "g"), Allow: func(_ record.Entry, p string) error {
 					if p != filepath.Join(l.W, "g") {
 						l.t.Errorf("asked about %s", p)
 					}
@@ -68,7 +69,7 @@ func TestNativeRestore(t *testing.T) {
 		"the fence refuses": {
 			before: func(l *natLab) { natMust(l.t, os.Remove(filepath.Join(l.W, "sub"))) },
 			options: func(*natLab) trash.RestoreOptions {
-				return trash.RestoreOptions{Parents: true, Allow: func(string) error { return refusal }}
+				return trash.RestoreOptions{Parents: true, Allow: func(record.Entry, string) error { return refusal }}
 			},
 			code: "refusal", at: "home/.Trash/f", more: map[string]string{"W/sub": "absent"},
 		},
@@ -182,4 +183,33 @@ func TestNativeKinds(t *testing.T) {
 		l.expect("W/"+name, before)
 		l.expect("W/d/a/b", "deep")
 	}
+}
+
+// What was overwritten lies beside its place, under a hidden name: the system is
+// asked for it there, and it goes back to its place.
+func TestNativeUnderAHiddenName(t *testing.T) {
+	l := newNatLab(t)
+	l.write(".hidden-1", "old")
+	p := l.write("f", "new")
+	d, err := anchor.OpenDir(l.W)
+	natMust(t, err)
+	defer d.Close()
+	want, err := d.Lstat(".hidden-1")
+	natMust(t, err)
+	e, err := l.bin.Put(context.Background(), d, ".hidden-1", p, want, false)
+	natMust(t, err)
+	if e.OriginalPath != p || e.State != record.OK {
+		t.Errorf("%+v", e)
+	}
+	l.expect("W/f", "new")
+	l.expect("W/.hidden-1", "absent")
+	natMust(t, os.Remove(p))
+	_, err = l.bin.Restore(context.Background(), e.ID, trash.RestoreOptions{})
+	natMust(t, err)
+	l.expect("W/f", "old")
+	for _, name := range []string{"a/b", "..", "", "."} {
+		_, err := l.bin.Put(context.Background(), d, name, p, want, false)
+		natError(t, err, record.CodeRejected, record.Rejected, record.ReasonInvalidPath)
+	}
+	l.expect("W/f", "old")
 }
