@@ -143,6 +143,9 @@ func (s *Session) compile(mode fence.Mode, ws string, grants []api.SessionGrantP
 			p.Writable = append(p.Writable, e)
 		}
 	}
+	if err := h.closeTrash(&p); err != nil {
+		return nil, err
+	}
 	if err := makePrivate(c.Cache); err != nil {
 		return nil, fmt.Errorf("prepare the workspace's cache: %w", err)
 	}

@@ -390,6 +390,9 @@ func (f *Fence) WritableRoots() []string {
 // goes into the trash.
 func (f *Fence) KeepOverwritten() bool { return f.policy.KeepOverwritten }
 
+// TrashCommands tells whether what commands remove goes into the trash first.
+func (f *Fence) TrashCommands() bool { return f.policy.TrashCommands }
+
 // Skipped are the entries of the policy whose path could not be used.
 func (f *Fence) Skipped() []Skipped { return slices.Clone(f.skipped) }
 

@@ -117,6 +117,9 @@ type Policy struct {
 	// KeepOverwritten: what is overwritten by a write, a move or a copy goes into
 	// the trash. Edits overwrite nothing.
 	KeepOverwritten bool
+	// TrashCommands: what a fenced command removes, or replaces by a rename, is
+	// linked into the trash first, as far as a supervisor sees it.
+	TrashCommands bool
 	// AttributeReads makes refused reads of commands attributable, at a cost.
 	AttributeReads bool
 

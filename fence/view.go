@@ -14,6 +14,8 @@ type View struct {
 	Readable []string `json:"readable"`
 	Network  Network  `json:"network"`
 	Scratch  string   `json:"scratch,omitzero"`
+	// TrashCommands: what commands remove goes into the trash first.
+	TrashCommands bool `json:"trashCommands,omitzero"`
 	// Overrides names the defaults that a policy changed.
 	Overrides []string  `json:"overrides"`
 	Skipped   []Skipped `json:"skipped"`
@@ -24,7 +26,7 @@ func (f *Fence) View() View {
 	v := View{
 		Mode: f.policy.Mode, Workspace: f.policy.Workspace, WritableRoots: f.WritableRoots(),
 		Protected: []string{}, Hidden: []string{}, Readable: []string{"all"},
-		Network: f.policy.Network, Scratch: f.policy.Scratch,
+		Network: f.policy.Network, Scratch: f.policy.Scratch, TrashCommands: f.policy.TrashCommands,
 		Overrides: append([]string{}, f.policy.Overrides...), Skipped: append([]Skipped{}, f.skipped...),
 	}
 	for _, p := range f.protected {

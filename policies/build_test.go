@@ -199,9 +199,9 @@ func TestReadable(t *testing.T) {
 func TestScalarsAndDevices(t *testing.T) {
 	p := build(t, fence.WorkspaceWrite,
 		inline(t, `{"network":"loopback","devices":[{"path":"/dev/null"}]}`),
-		parse(t, "f", "network='off'\nprotect='off'\nrequire='best-effort'\nscratch_in_read_only=true\nattribute_reads=true\nkeep_overwritten=true\ncompat_tmp=true\ndevices=['/dev/kvm']"),
+		parse(t, "f", "network='off'\nprotect='off'\nrequire='best-effort'\nscratch_in_read_only=true\nattribute_reads=true\nkeep_overwritten=true\ntrash_commands=true\ncompat_tmp=true\ndevices=['/dev/kvm']"),
 		policies.Defaults()[0])
-	if p.Network != fence.NetworkLoopback || p.Protect != fence.ProtectOff || p.Require != fence.RequireBestEffort || !p.ScratchInReadOnly || !p.AttributeReads || !p.KeepOverwritten {
+	if p.Network != fence.NetworkLoopback || p.Protect != fence.ProtectOff || p.Require != fence.RequireBestEffort || !p.ScratchInReadOnly || !p.AttributeReads || !p.KeepOverwritten || !p.TrashCommands {
 		t.Errorf("%+v", p)
 	}
 	last := p.Devices[len(p.Devices)-2:]
@@ -219,9 +219,9 @@ func TestScalarsAndDevices(t *testing.T) {
 		t.Error(diff)
 	}
 	// And off again.
-	p = build(t, fence.WorkspaceWrite, parse(t, "f", "compat_tmp=true\nkeep_overwritten=true"), inline(t, `{"compatTmp":false,"keepOverwritten":false}`))
-	if len(p.Writable) != 0 || p.KeepOverwritten {
-		t.Error(p.Writable, p.KeepOverwritten)
+	p = build(t, fence.WorkspaceWrite, parse(t, "f", "compat_tmp=true\nkeep_overwritten=true\ntrash_commands=true"), inline(t, `{"compatTmp":false,"keepOverwritten":false,"trashCommands":false}`))
+	if len(p.Writable) != 0 || p.KeepOverwritten || p.TrashCommands {
+		t.Error(p.Writable, p.KeepOverwritten, p.TrashCommands)
 	}
 	c := fixed()
 	c.Env["TMPDIR"] = "/var/folders/x"

@@ -16,7 +16,7 @@ type decoder struct {
 var documentKeys = []string{
 	"description", "mode", "writable", "protected", "unprotected", "hide", "visible", "readable",
 	"readable_base", "devices", "network", "unix_sockets", "protect", "require",
-	"scratch_in_read_only", "attribute_reads", "keep_overwritten", "compat_tmp", "env", "caches",
+	"scratch_in_read_only", "attribute_reads", "keep_overwritten", "trash_commands", "compat_tmp", "env", "caches",
 }
 
 func (d *decoder) document(root *node) *mistake {
@@ -66,6 +66,8 @@ func (d *decoder) key(f *field) *mistake {
 		return boolTo(&doc.AttributeReads, f.val)
 	case "keep_overwritten":
 		return boolTo(&doc.KeepOverwritten, f.val)
+	case "trash_commands":
+		return boolTo(&doc.TrashCommands, f.val)
 	case "compat_tmp":
 		return boolTo(&doc.CompatTmp, f.val)
 	case "caches":

@@ -64,6 +64,10 @@ type Document struct {
 	// KeepOverwritten puts what is overwritten by a write, a move or a copy into
 	// the trash.
 	KeepOverwritten *bool `json:"keepOverwritten,omitzero"`
+	// TrashCommands links what fenced commands remove, or replace by a rename,
+	// into the trash first. Off by default: every removal costs more, and no
+	// disk space becomes free before the trash is emptied.
+	TrashCommands *bool `json:"trashCommands,omitzero"`
 	// CompatTmp makes /tmp and the user's TMPDIR writable roots, as the DSH
 	// contract has it. They are shared with everybody.
 	CompatTmp *bool `json:"compatTmp,omitzero"`

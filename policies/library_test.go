@@ -89,7 +89,7 @@ func TestLoad(t *testing.T) {
 		list[i].Problem, _, _ = strings.Cut(list[i].Problem, "\n")
 	}
 	want := []policies.Info{
-		{Name: "bad", Source: h.user + "/bad.toml", Problem: `read policy bad:1:1: unknown key "netwrok": the keys are description, mode, writable, protected, unprotected, hide, visible, readable, readable_base, devices, network, unix_sockets, protect, require, scratch_in_read_only, attribute_reads, keep_overwritten, compat_tmp, env, caches`},
+		{Name: "bad", Source: h.user + "/bad.toml", Problem: `read policy bad:1:1: unknown key "netwrok": the keys are description, mode, writable, protected, unprotected, hide, visible, readable, readable_base, devices, network, unix_sockets, protect, require, scratch_in_read_only, attribute_reads, keep_overwritten, trash_commands, compat_tmp, env, caches`},
 		{Name: "mine", Description: "of the user", Source: h.user + "/mine.toml"},
 		{Name: "all", Description: "of all", Source: h.system + "/all.toml"},
 	}

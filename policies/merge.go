@@ -64,6 +64,9 @@ func (b *builder) merge(d *Document) {
 	if d.KeepOverwritten != nil {
 		p.KeepOverwritten = *d.KeepOverwritten
 	}
+	if d.TrashCommands != nil {
+		p.TrashCommands = *d.TrashCommands
+	}
 	if d.CompatTmp != nil {
 		b.tmp = ""
 		if *d.CompatTmp {

@@ -45,6 +45,7 @@ require = "best-effort"
 scratch_in_read_only = true
 attribute_reads = false
 keep_overwritten = true
+trash_commands = true
 compat_tmp = true
 caches = ["{cache}/c"]
 [env]
@@ -60,7 +61,7 @@ const everythingJSON = `{
 "hide": ["~/h*"], "visible": ["~/h/v"], "readable": ["/r"], "readableBase": ["/b"],
 "devices": ["/dev/kvm", {"path": "/dev/ttyS0", "write": true, "ioctl": true}, {"path": "/dev/rtc"}],
 "network": "loopback", "unixSockets": ["/s"], "protect": "off", "require": "best-effort",
-"scratchInReadOnly": true, "attributeReads": false, "keepOverwritten": true, "compatTmp": true, "caches": ["{cache}/c"],
+"scratchInReadOnly": true, "attributeReads": false, "keepOverwritten": true, "trashCommands": true, "compatTmp": true, "caches": ["{cache}/c"],
 "env": {"pass": ["A", "B_*"], "set": {"C": "{scratch}/c", "D": ""}}}`
 
 // ignoring compares documents without lines and origins, which JSON has not.

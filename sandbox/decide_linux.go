@@ -103,7 +103,7 @@ func (s *supervisor) open(n *notify.Notif, c *fence.Call) verdict {
 		if flags&unix.O_CREAT == 0 || p.readOnly {
 			return goOn // ENOENT, EROFS
 		}
-		return s.check(p, path, fence.Create)
+		return s.making(p, s.check(p, path, fence.Create))
 	}
 	writes := flags&unix.O_ACCMODE != unix.O_RDONLY || flags&unix.O_TRUNC != 0
 	switch {
@@ -124,7 +124,7 @@ func (s *supervisor) unlink(n *notify.Notif, c *fence.Call) verdict {
 	if !ok {
 		return unreadable
 	}
-	p, errno := s.loc.locate(int(n.PID), dirArg(n, c.Dir), path, false)
+	p, errno := s.locateRemoved(int(n.PID), dirArg(n, c.Dir), path)
 	if errno != 0 || !p.exists || p.readOnly {
 		return goOn
 	}
@@ -132,6 +132,9 @@ func (s *supervisor) unlink(n *notify.Notif, c *fence.Call) verdict {
 	wantsDir := c.Kind == fence.CallRmdir || c.Flags >= 0 && n.Args[c.Flags]&unix.AT_REMOVEDIR != 0
 	if v.denial != nil && wantsDir && !p.isDir() {
 		return refuse(unix.ENOTDIR)
+	}
+	if v.errno == 0 {
+		s.removing(p, wantsDir)
 	}
 	return v
 }
@@ -159,7 +162,7 @@ func (s *supervisor) create(n *notify.Notif, c *fence.Call) verdict {
 			return refuse(unix.EPERM)
 		}
 	}
-	return v
+	return s.making(p, v)
 }
 
 func (s *supervisor) truncate(n *notify.Notif, c *fence.Call) verdict {
@@ -187,7 +190,7 @@ func (s *supervisor) rename(n *notify.Notif, c *fence.Call) verdict {
 	if !ok {
 		return unreadable
 	}
-	to, errno := s.loc.locate(int(n.PID), dirArg(n, c.Dir2), newPath, false)
+	to, errno := s.locateRemoved(int(n.PID), dirArg(n, c.Dir2), newPath)
 	if errno != 0 {
 		return goOn
 	}
@@ -202,16 +205,25 @@ func (s *supervisor) rename(n *notify.Notif, c *fence.Call) verdict {
 	if from.mount != to.mount { // EXDEV, said before anybody is asked
 		return goOn
 	}
+	v := s.mayRename(from, to, oldPath, newPath, flags&exchange != 0)
+	if v.errno == 0 {
+		s.renaming(from, to, flags&exchange != 0)
+	}
+	return v
+}
+
+// mayRename asks the fence about both ends of a rename, or exchange.
+func (s *supervisor) mayRename(from, to place, oldPath, newPath string, exchange bool) verdict {
 	if v := s.check(from, oldPath, fence.Rename); v.errno != 0 {
 		return v
 	}
-	if v := s.guardedConfig(from, to, newPath, flags&exchange != 0); v != nil {
+	if v := s.guardedConfig(from, to, newPath, exchange); v != nil {
 		return *v
 	}
 	if v := s.check(to, newPath, fence.Rename); v.errno != 0 {
 		return v
 	}
-	if from.isDir() || flags&exchange != 0 && to.isDir() {
+	if from.isDir() || exchange && to.isDir() {
 		if v := s.checkMove(from, oldPath); v.errno != 0 {
 			return v
 		}
@@ -219,7 +231,7 @@ func (s *supervisor) rename(n *notify.Notif, c *fence.Call) verdict {
 			return v
 		}
 	}
-	if from.isDir() && s.fence.Looser(from.path, to.path) || flags&exchange != 0 && to.isDir() && s.fence.Looser(to.path, from.path) {
+	if from.isDir() && s.fence.Looser(from.path, to.path) || exchange && to.isDir() && s.fence.Looser(to.path, from.path) {
 		// What is moved from where less is protected may hold anything.
 		// The answer makes the mover copy it, and each file is judged by its name.
 		return refuse(unix.EXDEV)
@@ -254,7 +266,7 @@ func (s *supervisor) link(n *notify.Notif, c *fence.Call) verdict {
 		return goOn
 	}
 	if from.gone() { // an unnamed file gets its first name
-		return s.check(to, newPath, fence.Create)
+		return s.making(to, s.check(to, newPath, fence.Create))
 	}
 	if from.mount != to.mount {
 		return goOn

@@ -15,6 +15,8 @@ type place struct {
 	exists bool
 	mode   uint32 // of the object, type and permissions; 0 when missing
 	nlink  uint64
+	dev    uint64
+	ino    uint64
 	// dir is the canonical directory of path, for a missing object or one that
 	// was reached by name.
 	readOnly bool // the mount that would be changed is read-only
@@ -40,6 +42,33 @@ const maxLinks = 40
 type locator struct {
 	tid  int
 	ways uint64 // RESOLVE_* that the thread asked for
+	// hold: the handle of what is found is kept in held, -1 for none.
+	hold bool
+	held int
+}
+
+// end closes the handle of what was found, or holds it.
+func (l *locator) end(fd int) {
+	if !l.hold {
+		unix.Close(fd)
+		return
+	}
+	l.drop()
+	l.held = fd
+}
+
+// take gives away the handle that is held, -1 when there is none.
+func (l *locator) take() int {
+	fd := l.held
+	l.held = -1
+	return fd
+}
+
+// drop closes the handle that is held.
+func (l *locator) drop() {
+	if fd := l.take(); fd >= 0 {
+		unix.Close(fd)
+	}
 }
 
 // locate resolves path against the descriptor dirfd of thread tid. follow: a
@@ -103,10 +132,11 @@ func (l *locator) resolve(base int, path string, follow bool, links int) (place,
 	switch err {
 	case nil:
 		p, mixed := l.describe(fd)
-		unix.Close(fd)
 		if mixed {
+			unix.Close(fd)
 			return l.byHand(base, path, follow)
 		}
+		l.end(fd)
 		return p, 0
 	case unix.ELOOP:
 		if l.ways&(scoped|unix.RESOLVE_NO_SYMLINKS|unix.RESOLVE_NO_MAGICLINKS) == 0 {
@@ -188,7 +218,7 @@ func (l *locator) describe(fd int) (p place, mixed bool) {
 	if err := unix.Fstat(fd, &st); err != nil {
 		return place{}, false
 	}
-	p = place{path: fdPath(fd), exists: true, mode: st.Mode, nlink: uint64(st.Nlink)}
+	p = place{path: fdPath(fd), exists: true, mode: st.Mode, nlink: uint64(st.Nlink), dev: uint64(st.Dev), ino: st.Ino}
 	var fs unix.Statfs_t
 	if err := unix.Fstatfs(fd, &fs); err == nil {
 		p.readOnly = fs.Flags&unix.ST_RDONLY != 0
@@ -229,7 +259,14 @@ func (l *locator) walk(base int, path string, follow bool) (place, unix.Errno) {
 	if err != nil {
 		return place{}, errnoOf(err)
 	}
-	defer func() { unix.Close(cur) }()
+	found := false
+	defer func() {
+		if found {
+			l.end(cur)
+		} else {
+			unix.Close(cur)
+		}
+	}()
 	pending := strings.Split(path, "/")
 	links := 0
 	for len(pending) > 0 {
@@ -291,6 +328,7 @@ func (l *locator) walk(base int, path string, follow bool) (place, unix.Errno) {
 		}
 		pending = append(strings.Split(t, "/"), pending...)
 	}
+	found = true
 	p, _ := l.describe(cur)
 	return p, 0
 }

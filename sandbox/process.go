@@ -30,8 +30,9 @@ type Process struct {
 	denials     *denialLog
 	tree        *tree
 	started     time.Time
-	temp        *Temp    // of a read-only command; nil for others
-	master      *os.File // of the command's own terminal; nil without one
+	kept        func() *Kept // nil when nothing is kept
+	temp        *Temp        // of a read-only command; nil for others
+	master      *os.File     // of the command's own terminal; nil without one
 
 	// events serialises the observer; taken before nothing else but inside
 	// out.mu-free code: no other lock is held while it is called.
@@ -71,6 +72,9 @@ func (p *Process) State() State {
 	s.Denials, s.DenialsTruncated = list, truncated
 	s.Survivors = append([]Survivor{}, s.Survivors...)
 	s.TimedOut = p.timedOut
+	if p.kept != nil {
+		s.Kept = p.kept()
+	}
 	return s
 }
 

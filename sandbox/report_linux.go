@@ -75,6 +75,17 @@ func report(k fence.Kernel, rs *fence.Ruleset, landlocked bool, out *launched, f
 			e.NotGoverned = append(e.NotGoverned, fence.Gap{What: "metadata", Why: why})
 		}
 	}
+	if f.TrashCommands() {
+		why := notKeptByName
+		if supervised && out.supervisor.keep != nil {
+			governs("trash-commands", true)
+		} else if supervised {
+			why = "this program has no trash to keep it in"
+		} else {
+			why = "no supervisor"
+		}
+		e.NotGoverned = append(e.NotGoverned, fence.Gap{What: "trash-commands", Why: why})
+	}
 	if len(e.NotGoverned) == 0 && len(e.Skipped) == 0 {
 		e.Level = fence.LevelFull
 	}
@@ -84,13 +95,20 @@ func report(k fence.Kernel, rs *fence.Ruleset, landlocked bool, out *launched, f
 	return e
 }
 
+// notKeptByName is what trash_commands cannot give back.
+const notKeptByName = "what a command overwrites or empties in place is not kept, nor what it removes under a name that it swaps in the last moment"
+
 // unfenced is the report of a full-access start.
-func unfenced() fence.Enforcement {
-	return fence.Enforcement{
+func unfenced(f *fence.Fence) fence.Enforcement {
+	e := fence.Enforcement{
 		Level: fence.LevelNone, KillTree: fence.KillTreeSubreaper, Protect: fence.ProtectOff,
 		Skipped: []fence.Skipped{}, Governed: []string{},
 		NotGoverned: []fence.Gap{{What: "everything", Why: "full-access has no fence"}},
 	}
+	if f != nil && f.TrashCommands() {
+		e.NotGoverned = append(e.NotGoverned, fence.Gap{What: "trash-commands", Why: "full-access has no supervisor: what its commands remove is gone"})
+	}
+	return e
 }
 
 // Enforcement is what a fence in read-only on this machine would have applied,
@@ -98,7 +116,7 @@ func unfenced() fence.Enforcement {
 func (r *Runner) Enforcement() fence.Enforcement {
 	f, err := fence.New(fence.Policy{Mode: fence.ReadOnly, Devices: fence.DefaultDevices()})
 	if err != nil {
-		return unfenced()
+		return unfenced(nil)
 	}
 	return r.EnforcementOf(f)
 }
@@ -107,7 +125,7 @@ func (r *Runner) Enforcement() fence.Enforcement {
 // at the disk. A start may still get less: another supervisor may be above.
 func (r *Runner) EnforcementOf(f *fence.Fence) fence.Enforcement {
 	if !f.Mode().Fenced() {
-		return unfenced()
+		return unfenced(f)
 	}
 	if r.kernel.LandlockABI == 0 {
 		return fence.Enforcement{Level: fence.LevelNone, KillTree: fence.KillTreeSubreaper, Protect: fence.ProtectOff,
@@ -115,5 +133,9 @@ func (r *Runner) EnforcementOf(f *fence.Fence) fence.Enforcement {
 			NotGoverned: []fence.Gap{{What: "commands", Why: r.kernel.Why, Since: "Landlock ABI 1"}}}
 	}
 	rs := f.CompileLandlock(r.kernel)
-	return report(r.kernel, rs, true, &launched{supervisor: &supervisor{}, seccomp: true}, f, rs.SignalScoped())
+	sup := &supervisor{}
+	if r.opts.Keeper != nil {
+		sup.keep = &keeping{}
+	}
+	return report(r.kernel, rs, true, &launched{supervisor: sup, seccomp: true}, f, rs.SignalScoped())
 }

@@ -15,6 +15,8 @@ import (
 // Spec is what to run. Argv[0] is looked up in the command's own PATH when it
 // has no slash, from Dir.
 type Spec struct {
+	// ID names the command to the Keeper; nobody else asks.
+	ID   string
 	Argv []string
 	// Dir is the canonical working directory.
 	Dir string
@@ -65,6 +67,9 @@ type Options struct {
 	// Runner: then orphans that nobody can attribute are reaped too. A program
 	// that starts others in another way must leave it false.
 	OwnChildren bool
+	// Keeper keeps what commands remove where the policy says trash_commands;
+	// nil keeps nothing, and the report of each start says so.
+	Keeper Keeper
 }
 
 // Runner starts commands. Any number of goroutines may use one at once. A

@@ -101,6 +101,7 @@ type launch struct {
 	denials      *denialLog
 	supervise    bool
 	noNetwork    bool
+	keep         *keeping // nil when nothing is kept
 }
 
 // launched is what came of it.
@@ -212,7 +213,7 @@ func (l *launch) filter(out *launched) error {
 	if l.supervise {
 		fd, err := notify.Install(fence.CompileSeccomp(o))
 		if err == nil {
-			s, err := newSupervisor(l.fence, fd, l.denials)
+			s, err := newSupervisor(l.fence, fd, l.denials, l.keep)
 			if err != nil {
 				unix.Close(fd)
 				return err

@@ -99,7 +99,7 @@ func (r *Runner) start(p *Process) (readers []reader, err error) {
 		err = r.startFenced(p, t, l, f)
 	} else {
 		err = r.startPlain(t, l)
-		p.enforcement = unfenced()
+		p.enforcement = unfenced(f)
 	}
 	if err != nil {
 		return nil, err
@@ -125,6 +125,7 @@ func (r *Runner) startFenced(p *Process, t *tree, l *launch, f *fence.Fence) err
 		defer unix.Close(fd)
 	}
 	l.rulesetFD, l.rulesetFlags = fd, flags
+	l.keep = newKeeping(r.opts.Keeper, &p.spec, f, p.temp)
 	l.supervise, l.noNetwork = true, pol.Network == fence.NetworkOff
 	t.scoped = fd >= 0 && rs.SignalScoped()
 	out, err := r.sys.fork(t, l.start)
@@ -140,6 +141,9 @@ func (r *Runner) startFenced(p *Process, t *tree, l *launch, f *fence.Fence) err
 		t.wait()
 		t.finish()
 		return &Error{Code: CodeUnavailable, Op: "start command", Err: errors.New("files outside the fence could be emptied: this kernel's Landlock does not see truncation and no supervisor can be had here")}
+	}
+	if out.supervisor != nil {
+		p.kept = l.keep.snapshot
 	}
 	p.enforcement = report(r.kernel, rs, fd >= 0, out, f, t.scoped)
 	if f.Mode() == fence.ReadOnly && p.temp == nil {

@@ -23,6 +23,7 @@ type supervisor struct {
 	stopFD   int // eventfd; written once by stop
 	denials  *denialLog
 	loc      *locator
+	keep     *keeping // nil when nothing is kept
 	buf      [unix.PathMax]byte
 	done     chan struct{} // closed when the loop has ended
 }
@@ -36,12 +37,12 @@ var calls = func() map[int32]*fence.Call {
 	return m
 }()
 
-func newSupervisor(f *fence.Fence, listener int, d *denialLog) (*supervisor, error) {
+func newSupervisor(f *fence.Fence, listener int, d *denialLog, k *keeping) (*supervisor, error) {
 	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
 		return nil, fmt.Errorf("start supervisor: %w", err)
 	}
-	return &supervisor{fence: f, listener: listener, stopFD: fd, denials: d, loc: &locator{}, done: make(chan struct{})}, nil
+	return &supervisor{fence: f, listener: listener, stopFD: fd, denials: d, loc: &locator{held: -1}, keep: k, done: make(chan struct{})}, nil
 }
 
 // serve runs the loop on a thread of its own and closes the descriptors at the
@@ -49,6 +50,8 @@ func newSupervisor(f *fence.Fence, listener int, d *denialLog) (*supervisor, err
 func (s *supervisor) serve() {
 	runtime.LockOSThread() // dies with the goroutine: its signal mask is not for others
 	defer close(s.done)
+	defer s.keep.end()
+	defer s.loc.drop()
 	defer unix.Close(s.stopFD)
 	defer unix.Close(s.listener)
 	// A preemption signal of our own runtime in the middle of an answer would

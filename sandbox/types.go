@@ -88,6 +88,9 @@ type State struct {
 	DenialsTruncated bool           `json:"denialsTruncated"`
 	Survivors        []Survivor     `json:"survivors"`
 	Usage            Usage          `json:"usage"`
+	// Kept is nil where nothing was to be kept, or no supervisor was there to
+	// see to it.
+	Kept *Kept `json:"kept,omitzero"`
 }
 
 // Output is the answer to a read of a command's output.

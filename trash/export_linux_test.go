@@ -19,3 +19,6 @@ func MountPoints(table string) (points []string) {
 	}
 	return points
 }
+
+// SetMax replaces [MaxGroup].
+func (g *Group) SetMax(n int) { g.g.(*removal).max = n }

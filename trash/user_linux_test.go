@@ -8,5 +8,5 @@ import (
 
 // TestAsNormalUser runs the whole package again as somebody whom modes refuse.
 func TestAsNormalUser(t *testing.T) {
-	asuser.Run(t, []string{"-test.skip=^TestInterop$"}, "TestC3FileInAReadOnlyDirectory", "TestPutAndRestore", "TestEmpty", "TestKernelRefuses")
+	asuser.Run(t, []string{"-test.skip=^TestInterop"}, "TestC3FileInAReadOnlyDirectory", "TestPutAndRestore", "TestEmpty", "TestGroup", "TestGroupNames", "TestKernelRefuses")
 }
