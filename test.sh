@@ -15,12 +15,17 @@ fail=0
 step() { printf '\n== %s\n' "$*"; }
 bad() { printf 'FAILED: %s\n' "$*"; fail=1; }
 
-# What the tests run, beside Go: program and the Debian package that has it.
+# What the tests run, beside Go: program, or a file of it by its path, and the
+# Debian package that has it.
 needs=(git:git gcc:gcc python3:python3 perl:perl-base setpriv:util-linux script:bsdutils strace:strace rsync:rsync
-       setfattr:attr chattr:e2fsprogs getfacl:acl zsh:zsh bash:bash make:make mkfifo:coreutils)
+       setfattr:attr chattr:e2fsprogs getfacl:acl zsh:zsh bash:bash make:make mkfifo:coreutils
+       gio:libglib2.0-bin /usr/libexec/gvfsd-trash:gvfs-daemons '/usr/lib/*/gio/modules/libgvfsdbus.so:gvfs'
+       dbus-run-session:dbus-daemon trash-put:trash-cli bindfs:bindfs mkfs.ext4:e2fsprogs)
 install_needs() {
   local missing=() n
-  for n in "${needs[@]}"; do command -v "${n%%:*}" >/dev/null 2>&1 || missing+=("${n##*:}"); done
+  for n in "${needs[@]}"; do
+    command -v "${n%%:*}" >/dev/null 2>&1 || compgen -G "${n%%:*}" >/dev/null || missing+=("${n##*:}")
+  done
   [ ${#missing[@]} -eq 0 ] && return 0
   if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
     echo "not installed, and only root on Debian or Ubuntu can install them here: ${missing[*]}"

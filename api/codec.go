@@ -273,31 +273,42 @@ func errorFrame(id jsontext.Value, e *Error) []byte {
 }
 
 // encodeResult makes the whole reply in one buffer. A reply above limit is an
-// error of its own, and is given up while it is written.
+// error of its own, and is given up while it is written. A large one is encoded
+// twice, first to learn its size: a buffer that grows holds it twice and more.
 func encodeResult(id jsontext.Value, result any, limit int64) ([]byte, error) {
-	w := &boundedBuffer{limit: int(limit)}
-	w.b = append(append(w.b, `{"jsonrpc":"2.0","id":`...), id...)
-	w.b = append(w.b, `,"result":`...)
-	err := json.MarshalWrite(w, result, outgoing)
-	if w.size > w.limit {
-		return nil, tooLarge(w.size, limit)
-	}
-	if err != nil {
+	head := append(append([]byte(`{"jsonrpc":"2.0","id":`), id...), `,"result":`...)
+	w := &boundedBuffer{b: head, keep: min(largeReply, int(limit))}
+	if err := json.MarshalWrite(w, result, outgoing); err != nil {
 		return nil, fmt.Errorf("encode result: %w", err)
 	}
-	return append(w.b, '}'), nil
+	switch {
+	case w.size > int(limit):
+		return nil, tooLarge(w.size, limit)
+	case w.size <= w.keep:
+		return append(w.b, '}'), nil
+	}
+	// The encoder writes into a buffer of this type without one of its own, and
+	// makes it larger when less than a quarter is free.
+	whole := bytes.NewBuffer(make([]byte, 0, len(head)+w.size+w.size/3+1024))
+	whole.Write(head)
+	if err := json.MarshalWrite(whole, result, outgoing); err != nil {
+		return nil, fmt.Errorf("encode result: %w", err)
+	}
+	return append(whole.Bytes(), '}'), nil
 }
 
-// boundedBuffer keeps up to limit bytes and counts all.
+// largeReply is from how many bytes on a reply is measured before it is made.
+const largeReply = 1 << 20
+
+// boundedBuffer keeps up to keep bytes and counts all.
 type boundedBuffer struct {
-	b           []byte
-	size, limit int
+	b          []byte
+	size, keep int
 }
 
 func (w *boundedBuffer) Write(p []byte) (int, error) {
-	if w.size += len(p); w.size > w.limit {
-		w.b = nil
-		return len(p), nil // to count the rest, for the message
+	if w.size += len(p); w.size > w.keep {
+		return len(p), nil // only counted
 	}
 	w.b = append(w.b, p...)
 	return len(p), nil

@@ -86,7 +86,9 @@ var (
 	EventScratchCleanFailed = newEvent[ScratchCleanFailedData]("scratch.cleanFailed", "Scratch could not be cleaned.")
 	EventScratchSwept       = newEvent[scratch.SweepReport]("scratch.swept", "Scratch that a killed daemon left was looked through.")
 
-	EventTrashPut = newEvent[record.Entry]("trash.put", "Something went to the trash.")
+	EventTrashPut      = newEvent[record.Entry]("trash.put", "Something went to the trash.")
+	EventTrashRestored = newEvent[TrashRestoredData]("trash.restored", "Something came back from the trash.")
+	EventTrashEmptied  = newEvent[TrashEmptiedData]("trash.emptied", "Things in the trash were removed for good.")
 
 	EventGap            = newEvent[GapData]("gap", "Events are missing here.")
 	EventServerStopping = newEvent[ServerStoppingData]("server.stopping", "The daemon stops.")
@@ -102,7 +104,7 @@ var eventTable = []*EventSpec{
 	EventProcessClosed.EventSpec, EventProcessDenied.EventSpec,
 	EventScratchCreated.EventSpec, EventScratchWritten.EventSpec, EventScratchCleaned.EventSpec,
 	EventScratchCleanFailed.EventSpec, EventScratchSwept.EventSpec,
-	EventTrashPut.EventSpec,
+	EventTrashPut.EventSpec, EventTrashRestored.EventSpec, EventTrashEmptied.EventSpec,
 	EventGap.EventSpec, EventServerStopping.EventSpec,
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/wattle-dev/wattle/provider"
 	"github.com/wattle-dev/wattle/sandbox"
 	"github.com/wattle-dev/wattle/scratch"
+	"github.com/wattle-dev/wattle/trash"
 )
 
 // Spec describes one method of the protocol.
@@ -125,6 +126,13 @@ var (
 	FSObserved = newMethod[FileRef, FSObservedResult]("fs/observed",
 		"Tell what this session knows of a file.", reads)
 
+	TrashList = newMethod[TrashListParams, trash.Listing]("trash/list",
+		"List what is in the trash, of this workspace or all.", reads)
+	TrashRestore = newMethod[TrashRestoreParams, TrashRestoreResult]("trash/restore",
+		"Bring something back from the trash; never over something.", mutates)
+	TrashEmpty = newMethod[TrashEmptyParams, TrashEmptyResult]("trash/empty",
+		"Remove things in the trash for good.", mutates)
+
 	ScratchCreate = newMethod[ScratchCreateParams, scratch.Created]("scratch/create",
 		"Make the scratch directory, or a directory in it.", mutates)
 	ScratchWrite = newMethod[ScratchWriteParams, scratch.Written]("scratch/write",
@@ -173,6 +181,7 @@ var table = []*Spec{
 	FSWriteText.Spec, FSEditText.Spec, FSPatchText.Spec, FSApplyPatch.Spec,
 	FSDeleteFile.Spec, FSDeletePath.Spec, FSMoveFile.Spec, FSMovePath.Spec, FSCopyPath.Spec, FSMakeDir.Spec,
 	FSWatch.Spec, FSUnwatch.Spec, FSObserved.Spec,
+	TrashList.Spec, TrashRestore.Spec, TrashEmpty.Spec,
 	ScratchCreate.Spec, ScratchWrite.Spec, ScratchList.Spec, ScratchClean.Spec,
 	ProcessStart.Spec, ProcessRead.Spec, ProcessWrite.Spec, ProcessCloseStdin.Spec, ProcessResize.Spec, ProcessSignal.Spec, ProcessTerminate.Spec, ProcessWait.Spec, ProcessList.Spec,
 	EventsSubscribe.Spec, EventsUnsubscribe.Spec,

@@ -182,22 +182,40 @@ func (s *socket) ReadFrame() ([]byte, error) {
 }
 
 // readWhole reads to the end. It believes no announced length: memory is taken
-// as bytes arrive. The limit of the socket ends it.
+// as bytes arrive, in pieces that are put together once. The limit of the socket
+// ends it.
 func readWhole(r io.Reader) ([]byte, error) {
+	const most = 1 << 20
+	var full [][]byte
+	total := 0
 	b := make([]byte, 0, 1024)
 	for {
 		n, err := r.Read(b[len(b):cap(b)])
 		b = b[:len(b)+n]
 		if err == io.EOF {
-			return b, nil
+			break
 		}
 		if err != nil {
 			return nil, err
 		}
-		if len(b) == cap(b) {
+		switch {
+		case len(b) < cap(b):
+		case cap(b) < most:
 			b = append(make([]byte, 0, 2*cap(b)), b...)
+		default:
+			full, total = append(full, b), total+len(b)
+			b = make([]byte, 0, most)
 		}
 	}
+	if full == nil {
+		return b, nil
+	}
+	whole := make([]byte, 0, total+len(b))
+	for i, p := range full {
+		whole = append(whole, p...)
+		full[i] = nil
+	}
+	return append(whole, b...), nil
 }
 
 func readError(err error) *CloseError {

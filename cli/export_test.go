@@ -9,5 +9,4 @@ var (
 		return l.String(), err
 	}
 	ParsePlace = parsePlace
-	Lines      = func(text string, offset, limit int) string { return window{offset, limit}.cut(text) }
 )

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 
 	"github.com/wattle-dev/wattle/api"
@@ -14,6 +15,7 @@ import (
 	"github.com/wattle-dev/wattle/policies"
 	"github.com/wattle-dev/wattle/provider"
 	"github.com/wattle-dev/wattle/sandbox"
+	"github.com/wattle-dev/wattle/trash/record"
 )
 
 // Exit statuses (PROTOCOL section 3).
@@ -35,6 +37,7 @@ const (
 type failed struct {
 	err  error
 	hint string // instead of the usual one
+	code int    // exit status instead of the usual one
 }
 
 func (f *failed) Error() string { return f.err.Error() }
@@ -86,6 +89,8 @@ func wire(err error) *api.Error {
 	switch {
 	case errors.As(err, &u):
 		return own(codeUsage)
+	case errors.As(err, new(*daemon.ConfigError)):
+		return own(daemon.CodeConfig)
 	case errors.Is(err, client.ErrNoDaemon), errors.As(err, &refused) && refused.Status == http.StatusServiceUnavailable:
 		return own(codeNoDaemon)
 	}
@@ -99,8 +104,14 @@ func wire(err error) *api.Error {
 	return e
 }
 
+// decodeData reads what an error carries; what cannot be read is not known.
+func decodeData(e *api.Error, into any) { _ = json.Unmarshal(e.Data, into) }
+
 // status is the exit status that goes with a failure.
 func (f *failed) status(isRun bool) int {
+	if f.code != 0 {
+		return f.code
+	}
 	code := wire(f.err).Stable()
 	if isRun {
 		switch code {
@@ -130,6 +141,10 @@ func (f *failed) text() string {
 	if errors.As(f.err, &pol) {
 		return printableLines(pol.Code + ": " + pol.Detail())
 	}
+	var conf *daemon.ConfigError
+	if errors.As(f.err, &conf) {
+		return printableLines(conf.Detail())
+	}
 	e := wire(f.err)
 	switch e.Stable() {
 	case codeUsage, codeNoDaemon, api.CodeInternal:
@@ -142,6 +157,9 @@ func (f *failed) text() string {
 // in hintText.
 var hints = map[string]string{
 	codeNoDaemon:                          "start it with wattle serve",
+	daemon.CodeConfig:                     "wattle config show prints what there is to set",
+	record.CodeNotFound:                   "list the trash with wattle trash list --all",
+	record.CodeBroken:                     "name a place with --to",
 	api.CodeSessionWorkspace:              "name a directory with --workspace",
 	api.CodeSessionNotFound:               "list the sessions with wattle session list",
 	fence.CodePolicyRootRefused:           "name a project directory with --workspace, or use --mode read-only",

@@ -1,18 +1,15 @@
 package cli
 
 import (
-	"os"
-
 	"github.com/spf13/cobra"
-
-	"github.com/wattle-dev/wattle/api"
 )
 
 // newFS groups the file operations.
 func newFS(w *world) *cobra.Command {
 	c := group(w, "fs", "file operations inside a fence", `File operations inside a fence: through the daemon when one runs, in this
 process otherwise. Both decide alike and write alike.`)
-	c.AddCommand(newFSRead(w), newFSWrite(w), newFSEdit(w), newFSList(w), newFSStat(w))
+	c.AddCommand(newFSRead(w), newFSWrite(w), newFSEdit(w), newFSPatch(w), newFSList(w), newFSStat(w), newFSResolve(w),
+		newFSRemove(w), newFSMove(w), newFSCopy(w), newFSMakeDir(w), newFSWatch(w))
 	return c
 }
 
@@ -29,16 +26,6 @@ func (f *fileFlags) add(cmd *cobra.Command) {
 	jsonFlag(cmd, &f.json, "print the result, or the error, as JSON")
 }
 
-// file names a file for a call. A relative path is taken from the current
-// directory, not from the workspace: that is what a shell completes.
-func file(session, path string) api.FileRef {
-	wd, err := os.Getwd()
-	if err != nil {
-		wd = "" // an absolute path needs none, another one fails in the call
-	}
-	return api.FileRef{SessionID: session, Path: path, Cwd: wd}
-}
-
 // told warns of what a replacement could not keep.
 func (w *world) told(links int, lost []string) {
 	if links > 0 {
@@ -47,4 +34,15 @@ func (w *world) told(links int, lost []string) {
 	for _, l := range lost {
 		w.say("could not keep the file's %s", printable(l))
 	}
+}
+
+// advised adds a hint to an error of one of these codes.
+func advised(err error, hints map[string]string) error {
+	if err == nil {
+		return nil
+	}
+	if h := hints[wire(err).Stable()]; h != "" {
+		return hinted(err, h)
+	}
+	return err
 }

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
 	"github.com/wattle-dev/wattle/api"
@@ -21,13 +23,9 @@ func newFSEdit(w *world) *cobra.Command {
 				}
 				o.Expected = &provider.VersionGuard{Version: provider.Version(ifVersion)}
 			}
-			r, err := anywhere(cmd.Context(), w, &f.fence, f.socket, api.FSEditText,
-				func(id string) api.FSEditTextParams {
-					return api.FSEditTextParams{FileRef: file(id, args[0]), Edit: e, EditOptions: o}
-				},
-				func(s *daemon.Session, p api.FSEditTextParams) (provider.EditOutcome, error) {
-					return s.EditText(cmd.Context(), &p)
-				})
+			r, err := one(cmd.Context(), w, &f, func(ctx context.Context, s *files) (provider.EditOutcome, error) {
+				return ask(ctx, s, api.FSEditText, api.FSEditTextParams{FileRef: s.ref(args[0]), Edit: e, EditOptions: o}, (*daemon.Session).EditText)
+			})
 			if err != nil {
 				return err
 			}

@@ -32,8 +32,13 @@ func TestFileOperations(t *testing.T) {
 				t.Errorf("%q", r.stdout)
 			}
 			got := h.object(h.want(h.do("fs", "read", "a/b.txt", "--offset", "3", "--json"), 0).stdout)
+			keys(t, got, "offset", "lines", "totalLines", "version", "footer")
+			if l := got["lines"].([]any); got["totalLines"] != 3.0 || len(l) != 1 || l[0].(map[string]any)["text"] != "three" {
+				t.Errorf("%v", got)
+			}
+			got = h.object(h.want(h.do("fs", "read", "a/b.txt", "--json"), 0).stdout)
 			keys(t, got, "text", "version", "bom")
-			if got["text"] != "three\n" || got["bom"] != false {
+			if got["text"] != "one\ntwo\nthree\n" || got["bom"] != false {
 				t.Errorf("%v", got)
 			}
 			version := got["version"].(string)
@@ -74,11 +79,11 @@ func TestFileOperations(t *testing.T) {
 			if r := h.want(h.do("fs", "ls"), 0); r.stdout != "a/\nz\\x1b[2J\n" {
 				t.Errorf("%q", r.stdout)
 			}
-			l := h.object(h.want(h.do("fs", "ls", "a", "--json"), 0).stdout)["entries"].([]any)
+			l := h.objects(h.want(h.do("fs", "ls", "a", "--json"), 0).stdout)
 			if len(l) != 1 {
 				t.Fatalf("%v", l)
 			}
-			keys(t, l[0].(map[string]any), "name", "type", "target", "version", "size")
+			keys(t, l[0], "name", "type", "target", "version", "size")
 			if r := h.want(h.do("fs", "stat", "nosuch", "--json"), 1); r.stdout != "null\n" {
 				t.Errorf("%q", r.stdout)
 			}

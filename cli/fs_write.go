@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"unicode/utf8"
@@ -60,18 +61,15 @@ func newFSWrite(w *world) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			r, err := anywhere(cmd.Context(), w, &f.fence, f.socket, api.FSWriteText,
-				func(id string) api.FSWriteTextParams {
-					return api.FSWriteTextParams{FileRef: file(id, args[0]), Content: text, WriteOptions: o}
-				},
-				func(s *daemon.Session, p api.FSWriteTextParams) (provider.WriteOutcome, error) {
-					return s.WriteText(cmd.Context(), &p)
-				})
+			r, err := one(cmd.Context(), w, &f, func(ctx context.Context, s *files) (provider.WriteOutcome, error) {
+				return ask(ctx, s, api.FSWriteText, api.FSWriteTextParams{FileRef: s.ref(args[0]), Content: text, WriteOptions: o}, (*daemon.Session).WriteText)
+			})
 			if err != nil {
 				return err
 			}
 			return w.result(f.json, r, func() error {
 				w.told(r.LinksBroken, r.MetadataLost)
+				w.replaced("", r.Trashed)
 				return w.print("%sd %s\n", r.Operation, printable(args[0]))
 			})
 		})

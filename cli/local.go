@@ -15,29 +15,43 @@ func (w *world) newHost(publish func(api.Event)) (*daemon.Host, error) {
 	if err != nil {
 		return nil, err
 	}
+	conf, err := places.LoadConfig("", w.getenv)
+	if err != nil {
+		return nil, err
+	}
 	socket, err := places.Socket("", w.getenv)
 	if err != nil {
 		socket = ""
 	}
-	return daemon.NewHost(places, daemon.HostOptions{Socket: socket, Ephemeral: true, Publish: publish})
+	return daemon.NewHost(places, daemon.HostOptions{Socket: socket, Ephemeral: true, Publish: publish, TrashOff: !conf.Trash.Enabled})
 }
 
-// inProcess opens a session without a daemon for one call of do, and closes it.
-func inProcess[R any](ctx context.Context, w *world, f *fenceFlags, do func(*daemon.Session) (R, error)) (R, error) {
-	var none R
-	h, err := w.newHost(nil)
+// ownSession opens a session without a daemon for as long as use runs, and
+// closes it. publish takes the events of the session; nil drops them.
+func (w *world) ownSession(ctx context.Context, f *fenceFlags, publish func(api.Event), use func(*daemon.Session) error) error {
+	h, err := w.newHost(publish)
 	if err != nil {
-		return none, err
+		return err
 	}
 	defer h.Close()
 	req, err := f.request(h)
 	if err != nil {
-		return none, err
+		return err
 	}
 	s, err := h.Open(ctx, req)
 	if err != nil {
-		return none, err
+		return err
 	}
 	defer s.Close(context.WithoutCancel(ctx), api.ClosedByClient)
-	return do(s)
+	return use(s)
+}
+
+// inProcess is ownSession for one call that has a result.
+func inProcess[R any](ctx context.Context, w *world, f *fenceFlags, do func(*daemon.Session) (R, error)) (R, error) {
+	var out R
+	err := w.ownSession(ctx, f, nil, func(s *daemon.Session) (err error) {
+		out, err = do(s)
+		return err
+	})
+	return out, err
 }

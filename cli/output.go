@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -20,10 +21,21 @@ func (w *world) say(format string, a ...any) {
 	fmt.Fprintf(w.stderr, "wattle: "+format+"\n", a...)
 }
 
+// errWrite: the result could not be written. Nobody would learn of more.
+var errWrite = errors.New("write result")
+
 // print is part of the result. Its error is the command's.
 func (w *world) print(format string, a ...any) error {
 	if _, err := fmt.Fprintf(w.stdout, format, a...); err != nil {
-		return fmt.Errorf("write result: %w", err)
+		return fmt.Errorf("%w: %w", errWrite, err)
+	}
+	return nil
+}
+
+// bytes is part of the result as it is.
+func (w *world) bytes(b []byte) error {
+	if _, err := w.stdout.Write(b); err != nil {
+		return fmt.Errorf("%w: %w", errWrite, err)
 	}
 	return nil
 }
@@ -48,7 +60,7 @@ func (w *world) jsonLine(to io.Writer, v any) error {
 		return err
 	}
 	if _, err := to.Write(b); err != nil {
-		return fmt.Errorf("write result: %w", err)
+		return fmt.Errorf("%w: %w", errWrite, err)
 	}
 	return nil
 }

@@ -74,24 +74,3 @@ func TestPlaces(t *testing.T) {
 		}
 	}
 }
-
-func TestLines(t *testing.T) {
-	const text = "a\nb\r\nc\nd"
-	for _, c := range []struct {
-		offset, limit int
-		want          string
-	}{
-		{1, 0, text}, {2, 0, "b\r\nc\nd"}, {4, 0, "d"}, {5, 0, ""}, {99, 1, ""},
-		{1, 1, "a\n"}, {2, 2, "b\r\nc\n"}, {3, 9, "c\nd"}, {4, 1, "d"},
-	} {
-		if got := cli.Lines(text, c.offset, c.limit); got != c.want {
-			t.Errorf("%d,%d: %q, want %q", c.offset, c.limit, got, c.want)
-		}
-	}
-	if got := cli.Lines("", 1, 5); got != "" {
-		t.Errorf("%q", got)
-	}
-	if got := cli.Lines("a\n", 2, 0); got != "" {
-		t.Errorf("%q", got)
-	}
-}

@@ -13,7 +13,7 @@ import (
 	"github.com/wattle-dev/wattle/api/client"
 	"github.com/wattle-dev/wattle/daemon"
 	"github.com/wattle-dev/wattle/fence"
-	"github.com/wattle-dev/wattle/policies"
+	"github.com/wattle-dev/wattle/provider"
 	"github.com/wattle-dev/wattle/sandbox"
 )
 
@@ -77,7 +77,8 @@ func call[P, R any](ctx context.Context, r *remote, m api.Method[P, R], p P) (R,
 	var none R
 	raw, err := json.Marshal(p)
 	if err != nil {
-		return none, fmt.Errorf("call %s: %w", m.Name, err)
+		return none, hinted(api.NewError(codeNotText, m.Name+": a name or text that is not UTF-8 cannot travel to the daemon"),
+			"it can be used while no daemon runs")
 	}
 	if most := r.hello.Limits.MaxFrameBytes; int64(len(raw))+envelope > most {
 		return none, api.NewError(codeTooLarge, fmt.Sprintf("%s: %d bytes do not fit into a message of the daemon (%d)", m.Name, len(raw), most), "limit", most)
@@ -85,7 +86,11 @@ func call[P, R any](ctx context.Context, r *remote, m api.Method[P, R], p P) (R,
 	return client.Do(ctx, r.Client, m, p)
 }
 
-const codeTooLarge = "FS_TOO_LARGE"
+// Codes of what is refused before it is sent.
+const (
+	codeTooLarge = string(provider.CodeTooLarge)
+	codeNotText  = string(provider.CodeNotText)
+)
 
 // withDaemon connects for one use.
 func (w *world) withDaemon(ctx context.Context, socket string, use func(*remote) error) error {
@@ -95,36 +100,4 @@ func (w *world) withDaemon(ctx context.Context, socket string, use func(*remote)
 	}
 	defer r.Close()
 	return use(r)
-}
-
-// anywhere makes one call on a session of its own: on the daemon when one runs,
-// in this process otherwise. params get the id of the session.
-func anywhere[P, R any](ctx context.Context, w *world, f *fenceFlags, socket string, m api.Method[P, R],
-	params func(session string) P, local func(*daemon.Session, P) (R, error)) (R, error) {
-	var none R
-	r, err := w.dial(ctx, socket)
-	if errors.Is(err, client.ErrNoDaemon) && socket == "" {
-		return inProcess(ctx, w, f, func(s *daemon.Session) (R, error) { return local(s, params(s.ID())) })
-	}
-	if err != nil {
-		return none, err
-	}
-	defer r.Close()
-	places, err := daemon.FindPlaces(w.getenv)
-	if err != nil {
-		return none, err
-	}
-	open, err := f.params(policies.Library{Dirs: places.PolicyDirs})
-	if err != nil {
-		return none, err
-	}
-	s, err := client.Do(ctx, r.Client, api.SessionOpen, open)
-	if err != nil {
-		return none, err
-	}
-	out, err := call(ctx, r, m, params(s.SessionID))
-	// The daemon ends the session with the connection in any case; asked for
-	// it, it has ended when we return.
-	_, _ = client.Do(context.WithoutCancel(ctx), r.Client, api.SessionClose, api.SessionRef{SessionID: s.SessionID})
-	return out, err
 }

@@ -22,7 +22,18 @@ type deniedLine struct {
 
 type exitedLine struct {
 	Type string `json:"type"` // "exited"
+	// ProcessID is for `trash restore --process`; only where what the command
+	// removed was kept.
+	ProcessID string `json:"processId,omitzero"`
 	sandbox.State
+}
+
+func exitedOf(id string, st sandbox.State) exitedLine {
+	l := exitedLine{Type: "exited", State: st}
+	if st.Kept != nil && st.Kept.Count > 0 {
+		l.ProcessID = id
+	}
+	return l
 }
 
 // report is the file of run --report: JSON lines, each written whole by one
@@ -155,7 +166,7 @@ func (r *report) denied(d fence.Denial) {
 }
 
 // exited writes the last line, behind what nobody has told yet.
-func (r *report) exited(st sandbox.State) {
+func (r *report) exited(id string, st sandbox.State) {
 	if r == nil {
 		return
 	}
@@ -164,7 +175,7 @@ func (r *report) exited(st sandbox.State) {
 	for ; r.told < len(st.Denials); r.told++ {
 		r.write(deniedLine{"denied", st.Denials[r.told]})
 	}
-	r.write(exitedLine{"exited", st})
+	r.write(exitedOf(id, st))
 }
 
 // failed writes the last line of a command that never ran.

@@ -30,8 +30,8 @@ workspace-write or full-access. The kernel enforces it, without root.`
 		return &failed{err: &usageError{cmd: cmd, err: err}}
 	})
 	root.AddCommand(
-		newRun(w), newServe(w), newStatus(w), newExplain(w), newEvents(w), newFS(w), newScratch(w),
-		newSession(w), newPS(w), newPolicy(w), newVersion(w),
+		newRun(w), newServe(w), newStatus(w), newExplain(w), newEvents(w), newFS(w), newTrash(w), newScratch(w),
+		newSession(w), newPS(w), newPolicy(w), newConfig(w), newVersion(w),
 	)
 	return root
 }

@@ -124,6 +124,7 @@ type runner struct {
 	argv  []string
 	env   map[string]string
 
+	id     string  // of the command, once it has started
 	report *report // nil without --report; set before the command starts
 }
 
@@ -142,7 +143,7 @@ func (r *runner) run(ctx context.Context) error {
 	st, err := r.inSession(ctx, h, relay)
 	if err == nil {
 		r.tell(st)
-		r.report.exited(st)
+		r.report.exited(r.id, st)
 	} else {
 		r.report.failed(err)
 	}
@@ -178,6 +179,7 @@ func (r *runner) inSession(ctx context.Context, h *daemon.Host, relay *relay) (s
 		return none, err
 	}
 	p := c.Process()
+	r.id = c.ID()
 	relay.to(p)
 	if r.flags.verbose {
 		e := p.Enforcement()
@@ -258,15 +260,32 @@ func (r *runner) published(e api.Event) {
 
 // tell sums up the end on stderr.
 func (r *runner) tell(st sandbox.State) {
-	r.note(exitedLine{"exited", st}, func() {
+	r.note(exitedOf(r.id, st), func() {
 		if r.flags.quiet {
 			return
 		}
 		r.w.sumUp(st)
+		r.w.keptBy(r.id, st.Kept)
 		if st.TimedOut {
 			r.w.say("ended after %s", time.Duration(r.flags.timeout))
 		}
 	})
+}
+
+// keptBy says what became of the things that the command removed.
+func (w *world) keptBy(id string, k *sandbox.Kept) {
+	if k == nil {
+		return
+	}
+	if k.Count > 0 {
+		w.say("%d removals are in the trash; wattle trash restore --process %s brings them back", k.Count, printable(id))
+	}
+	if k.NotKept > 0 {
+		w.say("%d removals could not be kept", k.NotKept)
+	}
+	for _, x := range k.Examples {
+		w.say("not kept: %s: %s", printable(x.Path), printable(x.Why))
+	}
 }
 
 // status is the exit status that stands for a final state.

@@ -148,7 +148,7 @@ func TestFailuresAreTold(t *testing.T) {
 		{[]string{"run", "--", "nosuchcmd"}, []string{"wattle: PROCESS_COMMAND_NOT_FOUND: start command: nosuchcmd: not found in PATH"}},
 		{[]string{"policy", "check", bad}, []string{"wattle: POLICY_INVALID: read policy " + bad + ":2:1: ", "1| mode", "2| writabel", " | ~~~~~~~~ ", "wattle: hint: wattle policy show"}},
 		{[]string{"fs", "write", "/etc/wattle-probe"}, []string{"wattle: FS_SANDBOX_DENIED: writeText /etc/wattle-probe: denied in workspace-write (outside writable roots); "}},
-		{[]string{"fs", "read", "nosuch\nwattle: denied"}, []string{`wattle: FS_NOT_FOUND: readText ` + h.ws + `/nosuch\nwattle: denied`}},
+		{[]string{"fs", "read", "nosuch\nwattle: denied"}, []string{`wattle: FS_NOT_FOUND: streamText ` + h.ws + `/nosuch\nwattle: denied`}},
 		{[]string{"fs", "stat", "nosuch"}, []string{"wattle: stat nosuch: nothing is there"}},
 	} {
 		r := h.do(c.args...)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -16,7 +17,7 @@ import (
 )
 
 func newServe(w *world) *cobra.Command {
-	var socket, policyDir, level string
+	var socket, policyDir, level, config string
 	c := action("serve", "run the daemon for agents", `  wattle serve --log-level debug`, 0, 0,
 		func(cmd *cobra.Command, _ []string) error {
 			if level == "" {
@@ -33,7 +34,7 @@ func newServe(w *world) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return w.serve(cmd.Context(), socket, dir, w.logger(l))
+			return w.serve(cmd.Context(), socket, dir, config, w.logger(l))
 		})
 	c.Long = `Run the daemon for agents until SIGTERM, SIGINT or SIGHUP. It then tells its clients,
 ends their sessions and commands and cleans their scratch; a second signal ends
@@ -41,6 +42,7 @@ the commands and nothing else. The log goes to stderr, as JSON when that is no
 terminal.`
 	c.Flags().StringVar(&socket, "socket", "", "listen at `PATH`, else WATTLE_SOCKET, else the usual place")
 	c.Flags().StringVar(&policyDir, "policy-dir", "", "look for policies in `D` first")
+	c.Flags().StringVar(&config, "config", "", "read this configuration `FILE` alone, else WATTLE_CONFIG, else the usual places")
 	c.Flags().StringVar(&level, "log-level", "", "`L` is debug, info, warn or error; else WATTLE_LOG, else info")
 	complete(c, "log-level", "debug", "info", "warn", "error")
 	return c
@@ -49,6 +51,10 @@ terminal.`
 // stopLimit is how long an orderly stop may take, above what the server allows
 // itself: a connection that does not end must not keep the daemon.
 const stopLimit = 20 * time.Second
+
+// softMemory is what the daemon tries to stay below, in bytes. More is used when
+// more is needed.
+const softMemory = 64 << 20
 
 // logger is the log of the daemon: for people on a terminal, for programs
 // otherwise.
@@ -62,10 +68,14 @@ func (w *world) logger(l zerolog.Level) zerolog.Logger {
 
 // serve runs the daemon. The socket is taken first: a second daemon must not
 // sweep beside the first one.
-func (w *world) serve(ctx context.Context, socketFlag, policyDir string, log zerolog.Logger) error {
+func (w *world) serve(ctx context.Context, socketFlag, policyDir, config string, log zerolog.Logger) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	places, err := daemon.FindPlaces(w.getenv)
+	if err != nil {
+		return err
+	}
+	conf, err := places.LoadConfig(config, w.getenv)
 	if err != nil {
 		return err
 	}
@@ -78,8 +88,13 @@ func (w *world) serve(ctx context.Context, socketFlag, policyDir string, log zer
 		return err
 	}
 	defer l.Close()
+	if w.getenv("GOMEMLIMIT") == "" {
+		// Above it garbage is collected at once instead of when it has become as
+		// much as what is in use, which large texts would double.
+		debug.SetMemoryLimit(softMemory)
+	}
 	events := daemon.NewLog(0, 0)
-	h, err := daemon.NewHost(places, daemon.HostOptions{Socket: socket, PolicyDir: policyDir, Logger: &log, Publish: events.Publish})
+	h, err := daemon.NewHost(places, daemon.HostOptions{Socket: socket, PolicyDir: policyDir, Logger: &log, Publish: events.Publish, TrashOff: !conf.Trash.Enabled})
 	if err != nil {
 		return err
 	}
@@ -92,7 +107,7 @@ func (w *world) serve(ctx context.Context, socketFlag, policyDir string, log zer
 	}
 	defer signal.Stop(signals)
 	sweepAtStart(ctx, h, events, log)
-	server := daemon.NewServer(h, events, daemon.ServerOptions{})
+	server := daemon.NewServer(h, events, daemon.ServerOptions{MaxConnections: conf.Limits.Connections, MaxSessions: conf.Limits.Sessions})
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(ctx, l) }() // ends after cancel, or with the program
 	log.Info().Str("version", daemon.Version).Int("pid", os.Getpid()).Str("socket", socket).Str("epoch", events.Epoch()).

@@ -125,8 +125,7 @@ func (s *Session) Start(ctx context.Context, req StartRequest) (*Command, error)
 		return nil, api.NewError(api.CodeProcessLimit, "start command: the session runs too many commands", "limit", maxRunning)
 	}
 	p, err := s.host.runner.Start(ctx, sandbox.Spec{
-		ID:   c.id,
-		Argv: req.Argv, Dir: cwd, Caller: s.host.environ, SetEnv: req.Env, TempDir: tmp, Fence: f,
+		ID: c.id, Argv: req.Argv, Dir: cwd, Caller: s.host.environ, SetEnv: req.Env, TempDir: tmp, Fence: f,
 		TTY: req.TTY, Stdin: req.Stdin, Inherit: req.Inherit, Timeout: req.Timeout,
 		MaxOutput: min(req.MaxOutput, maxKeptOutput), OnExit: c.onExit, Observer: o,
 	})

@@ -26,6 +26,7 @@ func (s *Server) handlers() {
 	api.On(s.mux, api.FenceStatus, s.fenceStatus)
 	api.On(s.mux, api.FenceExplain, s.fenceExplain)
 	s.fileHandlers()
+	s.trashHandlers()
 	s.scratchHandlers()
 	s.processHandlers()
 	api.On(s.mux, api.EventsSubscribe, s.subscribeEvents)

@@ -92,13 +92,16 @@ func (s *Session) ReadByteRange(ctx context.Context, p *api.FSReadByteRangeParam
 	return out, err
 }
 
-// ReadLines reads a window of a text file.
+// ReadLines reads a window of a text file. The session remembers the footer.
 func (s *Session) ReadLines(ctx context.Context, p *api.FSReadLinesParams) (provider.ReadOutcome, error) {
 	at, out, err := onTarget(ctx, s, nil, &p.FileRef, func(f *fence.Fence, t provider.Target) (provider.ReadOutcome, error) {
 		return s.host.files.ReadLines(ctx, f, t, p.LineWindow)
 	})
 	if err != nil && provider.CodeOf(err) == provider.CodeNotFound && p.Offset > 1 {
 		return out, err // perhaps only the line is missing
+	}
+	if err == nil {
+		s.footers.add(out.Footer)
 	}
 	s.looked(at, out.Version, err)
 	return out, err

@@ -28,7 +28,8 @@ func (s *Server) writeHandlers() {
 		})
 }
 
-// WriteText makes a file or replaces it whole.
+// WriteText makes a file or replaces it whole. A text that ends with the footer
+// of a read of this session is written, with a warning.
 func (s *Session) WriteText(ctx context.Context, p *api.FSWriteTextParams) (provider.WriteOutcome, error) {
 	at, out, err := onTarget(ctx, s, p.SandboxPolicy, &p.FileRef, func(f *fence.Fence, t provider.Target) (provider.WriteOutcome, error) {
 		o := p.WriteOptions
@@ -41,6 +42,7 @@ func (s *Session) WriteText(ctx context.Context, p *api.FSWriteTextParams) (prov
 	if err == nil {
 		s.observed(at, out.Version)
 		s.changed(opOf(out.Operation), s.host.files.ProcessPath(at), out.Version, "")
+		out.Warning = s.footers.warn(p.Content)
 	}
 	return out, err
 }

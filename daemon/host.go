@@ -19,6 +19,7 @@ import (
 	"github.com/wattle-dev/wattle/provider"
 	"github.com/wattle-dev/wattle/sandbox"
 	"github.com/wattle-dev/wattle/scratch"
+	"github.com/wattle-dev/wattle/trash"
 )
 
 // Host is what sessions run on: the rooms below, wired for one user. The daemon
@@ -31,6 +32,7 @@ type Host struct {
 	environ []string
 	runner  *sandbox.Runner
 	files   provider.Provider
+	bin     *trash.Bin
 	scratch *scratch.Manager
 	log     zerolog.Logger
 	publish func(api.Event)
@@ -55,6 +57,10 @@ type HostOptions struct {
 	// temporary directory stands for them; and records are left to the kernel
 	// to flush: they survive a crash of the process, not of the machine.
 	Ephemeral bool
+	// TrashOff makes every delete one that is permanent, also of commands whose
+	// policy says trash_commands. What is in the trash
+	// can be listed, restored and emptied all the same.
+	TrashOff bool
 	// Publish takes the events of sessions; nil drops them.
 	Publish func(api.Event)
 }
@@ -83,7 +89,14 @@ func NewHost(p Places, o HostOptions) (*Host, error) {
 		return nil, err
 	}
 	p = h.places
-	files, err := provider.NewLocal(provider.Config{EditMaxBytes: maxEdit})
+	bin, err := newBin(p)
+	if err != nil {
+		return nil, err
+	}
+	h.bin = bin
+	files, err := provider.NewLocal(provider.Config{
+		EditMaxBytes: maxEdit, Home: p.Home, Trash: bin, TrashOff: o.TrashOff, TempDirs: tempDirs(p.Home),
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +104,11 @@ func NewHost(p Places, o HostOptions) (*Host, error) {
 	if h.scratch, err = scratch.NewManager(scratch.Options{StateDir: p.State, Home: p.Home, NoSync: o.Ephemeral}); err != nil {
 		return nil, err
 	}
-	h.runner = sandbox.NewRunner(sandbox.Options{Kernel: o.Kernel, TempRoot: p.TempRoot(), OwnChildren: true})
+	so := sandbox.Options{Kernel: o.Kernel, TempRoot: p.TempRoot(), OwnChildren: true}
+	if !o.TrashOff {
+		so.Keeper = keeper{bin}
+	}
+	h.runner = sandbox.NewRunner(so)
 	return h, nil
 }
 
@@ -128,6 +145,7 @@ func (h *Host) Sweep(ctx context.Context) (scratch.SweepReport, error) { return 
 func (h *Host) Close() {
 	h.runner.Close()
 	_ = h.scratch.Close()
+	h.closeBin()
 	if h.ephemeral == "" {
 		return
 	}

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -34,6 +35,13 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	if p := os.Getenv("TEST_DAEMON_DELETE"); p != "" {
+		if err := deleteOne(os.Getenv("TEST_DAEMON_WORKSPACE"), p, os.Getenv("TEST_DAEMON_ACROSS") != ""); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	os.Exit(m.Run())
 }
 
@@ -50,7 +58,8 @@ func serve() error {
 	}
 	log := daemon.NewLog(0, 0)
 	logger := zerolog.New(os.Stderr).Level(zerolog.WarnLevel)
-	h, err := daemon.NewHost(places, daemon.HostOptions{Socket: socket, Kernel: kernel, Logger: &logger, Publish: log.Publish})
+	h, err := daemon.NewHost(places, daemon.HostOptions{Socket: socket, Kernel: kernel, Logger: &logger, Publish: log.Publish,
+		TrashOff: os.Getenv("TEST_DAEMON_TRASH_OFF") != ""})
 	if err != nil {
 		return err
 	}
@@ -76,13 +85,17 @@ type house struct {
 	env              []string
 	cmd              *exec.Cmd
 	outside, scratch string
+	// starter is put before the daemon's own command line.
+	starter []string
 }
 
 // newHouse makes a home and a workspace beside each other, outside of /tmp, for
 // the machine's temporary directory is a place of its own.
-func newHouse(t *testing.T) *house {
+func newHouse(t *testing.T) *house { t.Helper(); return newHouseIn(t, "/var/tmp") }
+
+func newHouseIn(t *testing.T, dir string) *house {
 	t.Helper()
-	base, err := os.MkdirTemp("/var/tmp", "wd")
+	base, err := os.MkdirTemp(dir, "wd")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +114,8 @@ func newHouse(t *testing.T) *house {
 // start starts a daemon and waits until it serves.
 func (h *house) start(env ...string) *house {
 	h.t.Helper()
-	cmd := exec.Command(os.Args[0], "-test.run=^$")
+	argv := append(slices.Clone(h.starter), os.Args[0], "-test.run=^$")
+	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Env = append(h.env, env...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()

@@ -20,6 +20,8 @@ type Places struct {
 	Config string // $XDG_CONFIG_HOME/wattle
 	State  string // $XDG_STATE_HOME/wattle
 	Cache  string // $XDG_CACHE_HOME/wattle
+	// Data is $XDG_DATA_HOME itself: the user's trash is in it.
+	Data string
 	// Runtime is $XDG_RUNTIME_DIR/wattle, "" when there is no runtime directory.
 	Runtime string
 	// PolicyDirs hold policy files, the user's first.
@@ -38,17 +40,19 @@ func FindPlaces(getenv func(string) string) (Places, error) {
 		}
 		home = h
 	}
-	xdg := func(name string, def ...string) string {
+	base := func(name string, def ...string) string {
 		if d := getenv(name); filepath.IsAbs(d) { // relative ones are to be ignored (XDG base directory specification)
-			return filepath.Join(d, "wattle")
+			return d
 		}
-		return filepath.Join(append([]string{home}, append(def, "wattle")...)...)
+		return filepath.Join(append([]string{home}, def...)...)
 	}
+	xdg := func(name string, def ...string) string { return filepath.Join(base(name, def...), "wattle") }
 	p := Places{
 		Home:   home,
 		Config: xdg("XDG_CONFIG_HOME", ".config"),
 		State:  xdg("XDG_STATE_HOME", ".local", "state"),
 		Cache:  xdg("XDG_CACHE_HOME", ".cache"),
+		Data:   base("XDG_DATA_HOME", ".local", "share"),
 	}
 	p.PolicyDirs = []string{filepath.Join(p.Config, "policies"), "/etc/wattle/policies"}
 	if d := getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(d) {

@@ -35,6 +35,8 @@ type Session struct {
 	prompt    string
 	// seen is what the session has observed; nil unless it asked for that.
 	seen *provider.Observations
+	// footers are those of its reads of lines.
+	footers footers
 	// life ends when the session is closed.
 	life    context.Context
 	endLife context.CancelFunc
@@ -140,6 +142,9 @@ func (s *Session) compile(mode fence.Mode, ws string, grants []api.SessionGrantP
 		default:
 			p.Writable = append(p.Writable, e)
 		}
+	}
+	if err := h.closeTrash(&p); err != nil {
+		return nil, err
 	}
 	if err := makePrivate(c.Cache); err != nil {
 		return nil, fmt.Errorf("prepare the workspace's cache: %w", err)

@@ -59,9 +59,10 @@ func (e *Error) Detail() string {
 // Unwrap gives the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// excerpt shows the lines around a place and underlines it, in the form that
-// go-toml gives its own errors.
-func excerpt(doc []byte, offset, length int, msg string) (line, column int, text string) {
+// Excerpt shows the lines around a place of a document and underlines it, in the
+// form that go-toml gives its own errors. offset and length are bytes; line and
+// column count from 1.
+func Excerpt(doc []byte, offset, length int, msg string) (line, column int, text string) {
 	lines := strings.Split(string(doc), "\n")
 	start := 0
 	for line < len(lines)-1 && start+len(lines[line]) < offset {

@@ -60,7 +60,7 @@ type mistake struct {
 }
 
 func mistakeError(o Origin, data []byte, m *mistake) *Error {
-	line, col, text := excerpt(data, m.at.offset, m.at.length, m.msg)
+	line, col, text := Excerpt(data, m.at.offset, m.at.length, m.msg)
 	return &Error{Code: CodeInvalid, Name: o.String(), Line: line, Column: col, Msg: m.msg, Excerpt: text}
 }
 

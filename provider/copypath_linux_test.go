@@ -335,8 +335,8 @@ func TestSwapsDuringCopyAndMove(t *testing.T) {
 					}
 				}
 			})
-			rounds, limit := raceRounds()
-			rounds /= 25
+			all, limit := raceTries()
+			rounds := int64(all / 50)
 			deadline := time.Now().Add(limit / 4)
 			var got tally
 			tries := int64(0)

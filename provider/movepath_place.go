@@ -142,8 +142,12 @@ func (p *placing) noReplace() error {
 
 // verify makes sure that what has the name now is what was looked at: between
 // look and rename somebody can have put another entry in its place, which then
-// goes back.
+// goes back. A copy has no place that anybody knows: another entry has come
+// after it then, and is left alone.
 func (p *placing) verify() error {
+	if p.fromPath == "" {
+		return nil
+	}
 	now, err := look(p.dir, p.to.name)
 	if err != nil || p.what.Ino == 0 || now.SameFile(p.what) {
 		return nil // moved on already by somebody, or nothing to compare by
@@ -223,8 +227,10 @@ func (p *placing) over(now anchor.Info, keep bool) error {
 // settle decides about what an exchange brought out, which lies under the name
 // of the source now. Nothing here can be cancelled.
 func (p *placing) settle(keep bool) error {
-	if now, err := look(p.dir, p.to.name); err == nil && p.what.Ino != 0 && !now.SameFile(p.what) {
-		return p.exchangeBack(p.stale())
+	if p.fromPath != "" { // as in verify
+		if now, err := look(p.dir, p.to.name); err == nil && p.what.Ino != 0 && !now.SameFile(p.what) {
+			return p.exchangeBack(p.stale())
+		}
 	}
 	old, err := look(p.from, p.name)
 	if err != nil {
@@ -241,9 +247,28 @@ func (p *placing) settle(keep bool) error {
 
 func (p *placing) exchangeBack(cause error) error {
 	if err := p.from.Rename(p.name, p.dir, p.to.name, anchor.Exchange); err != nil {
-		return p.to.failed(CodeIOError, "what was replaced could not be put back, and is where the source was", err)
+		return p.to.failed(CodeIOError, "what was replaced could not be put back, and is "+p.whereOut(), err)
 	}
-	return cause
+	if p.fromPath != "" {
+		return cause
+	}
+	if now, err := look(p.from, p.name); err != nil || p.what.Ino == 0 || now.SameFile(p.what) {
+		return cause
+	}
+	// Somebody has replaced the copy since. Two entries of others and one name:
+	// the younger one gets it, the other one is kept.
+	if err := p.from.Rename(p.name, p.dir, p.to.name, anchor.Exchange); err != nil {
+		return p.to.failed(CodeIOError, "what was put there meanwhile is "+p.whereOut(), err)
+	}
+	return p.to.failed(CodeIOError, "what was replaced could not be put back, and is "+p.whereOut(), errTakenAway)
+}
+
+// whereOut tells where what an exchange brought out lies.
+func (p *placing) whereOut() string {
+	if p.fromPath != "" {
+		return "where the source was"
+	}
+	return "kept as " + p.name
 }
 
 // drop removes what was replaced. A name that others know is taken away first,
@@ -257,13 +282,15 @@ func (p *placing) drop(old anchor.Info) error {
 		}
 		if now, err := look(p.from, name); err != nil || old.Ino != 0 && !now.SameFile(old) {
 			// Somebody has put a new file under the name of the source.
-			_ = p.from.Rename(name, p.from, p.name, anchor.NoReplace)
+			if err := p.from.Rename(name, p.from, p.name, anchor.NoReplace); err != nil && !absent(err) {
+				return p.to.failed(CodeIOError, "what was put in the place of the source meanwhile is kept as "+name, err)
+			}
 			p.replaced = record.Deleted
 			return nil
 		}
 	}
 	if err := p.from.Unlink(name); err != nil {
-		return p.to.failed(codeOfErrno(err), "what was replaced could not be removed, and is kept beside the source as "+name, err)
+		return p.to.failed(codeOfErrno(err), "what was replaced could not be removed, and is kept as "+name, err)
 	}
 	p.replaced = record.Deleted
 	return nil

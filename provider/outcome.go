@@ -25,6 +25,9 @@ type WriteOutcome struct {
 	// MetadataLost names what could not be carried over to the new file:
 	// "owner", "group", "setid", "acl", or the name of an extended attribute.
 	MetadataLost []string `json:"metadataLost,omitzero"`
+	// Warning is for the model that asked for the write: it was done, and is
+	// perhaps not what was meant. A local provider never warns.
+	Warning string `json:"warning,omitzero"`
 	// Trashed is the previous file, when the policy keeps what is overwritten.
 	Trashed *record.Entry `json:"trashed,omitzero"`
 }

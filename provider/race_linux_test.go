@@ -2,20 +2,24 @@ package provider_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/wattle-dev/wattle/fence"
 	"github.com/wattle-dev/wattle/provider"
+	"github.com/wattle-dev/wattle/trash"
 )
 
 // fastDir is a directory in memory, where a hundred thousand synced writes do
@@ -64,115 +68,239 @@ func (c *tally) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// raceRounds is how many tries a race gets, and for how long at most. There
-// are four races, and each runs as root and as a normal user.
-func raceRounds() (int64, time.Duration) {
+// raceTries is how many calls all races make together, and how long one of them
+// may take. Each runs as root and as a normal user.
+func raceTries() (int, time.Duration) {
 	switch {
+	case os.Getenv("WATTLE_SOAK") != "":
+		return 1_000_000, 20 * time.Minute
 	case testing.Short():
-		return 3_000, 20 * time.Second
+		return 4_000, 20 * time.Second
 	case raceDetector:
 		return 10_000, 20 * time.Second
 	}
-	return 50_000, 40 * time.Second
+	return 100_000, 40 * time.Second
 }
 
-// race exchanges two names as fast as it can while operations on one of them
-// run, and looks whether anything outside was touched.
-func race(t *testing.T, prepare func(p *place) (a, b string), ops []func(ctx context.Context, p *place, i int64) error) {
-	p := newPlace(t, fastDir(t), provider.Config{})
-	for _, n := range []string{"f", "g"} {
-		must(t, os.WriteFile(p.O+"/"+n, []byte("outside"), 0o644))
+// arena is where a race takes place. W has a directory g/a with the names that
+// are fought for, and s, which stays as it is. O has the like of everything in
+// g/a, so that whatever reaches it by g or a finds something to spoil.
+type arena struct {
+	*place
+	race
+	base string
+	// inner and calm are the directories g/a and s themselves, whatever has
+	// their names: what a try needs is made through them.
+	inner, calm *os.Root
+	// self is a path of inner that no exchange leads elsewhere.
+	self  string
+	swaps []*swap
+}
+
+// raceSlots is how many names of each kind there are.
+const raceSlots = 8
+
+// race is one kind of exchange.
+type race struct {
+	name string
+	// last: the names of files and trees are exchanged themselves, and are f
+	// and t of g/a. Otherwise every try has a file, or a tree, of its own.
+	last bool
+	full bool // full access
+	poor bool // a file system without any feature
+	// temp: the hidden names of the provider are exchanged.
+	temp bool
+	// prepare gives the exchanges.
+	prepare func(a *arena) []*swap
+}
+
+func newArena(t *testing.T, r race) *arena {
+	a := &arena{base: fastDir(t), race: r}
+	bin, err := trash.New(trash.Config{DataHome: a.base + "/home", UID: os.Geteuid(), NoSync: true})
+	must(t, err)
+	t.Cleanup(func() { bin.Close(context.Background()) })
+	a.place = newPlace(t, a.base, provider.Config{Trash: bin})
+	for _, d := range []string{a.base + "/aux", a.W + "/g/a", a.W + "/s", a.O + "/a/sub"} {
+		must(t, os.MkdirAll(d, 0o755))
 	}
-	before := listing(t, p.O)
-	a, b := prepare(p)
+	out, err := os.OpenRoot(a.O + "/a")
+	must(t, err)
+	defer out.Close()
+	for _, n := range []string{"f", "sub/f"} {
+		must(t, out.WriteFile(n, []byte("outside\n"), 0o644))
+	}
+	must(t, os.WriteFile(a.O+"/f", []byte("outside\n"), 0o644))
+	for i := range raceSlots {
+		must(t, out.WriteFile(fmt.Sprint("x", i), []byte("outside\n"), 0o644))
+		makeTree(t, out, fmt.Sprint("t", i), "outside\n")
+	}
+	makeTree(t, out, "t", "outside\n")
+	a.inner, err = os.OpenRoot(a.W + "/g/a")
+	must(t, err)
+	t.Cleanup(func() { a.inner.Close() })
+	self, err := os.Open(a.W + "/g/a")
+	must(t, err)
+	t.Cleanup(func() { self.Close() })
+	a.self = fmt.Sprintf("/proc/self/fd/%d", self.Fd())
+	a.calm, err = os.OpenRoot(a.W + "/s")
+	must(t, err)
+	t.Cleanup(func() { a.calm.Close() })
+	if r.full {
+		a.f, err = fence.New(fence.Policy{Mode: fence.FullAccess, Workspace: a.W})
+		must(t, err)
+	}
+	if r.poor {
+		a.l.Lack(true, true, true)
+	}
+	a.swaps = r.prepare(a)
+	return a
+}
+
+// makeTree makes a directory with a file and a directory that has one too.
+func makeTree(t testing.TB, in *os.Root, name, text string) {
+	for _, d := range []string{name, name + "/sub"} {
+		if err := in.Mkdir(d, 0o755); err != nil && !gone(err) && !errors.Is(err, fs.ErrExist) {
+			must(t, err)
+		}
+	}
+	for _, n := range []string{"/f", "/sub/f"} {
+		if err := in.WriteFile(name+n, []byte(text), 0o644); err != nil && !gone(err) {
+			must(t, err)
+		}
+	}
+}
+
+// gone: another try was faster, or a link stands there that leads out.
+func gone(err error) bool {
+	for _, e := range []error{syscall.ENOENT, syscall.ENOTDIR, syscall.EISDIR, syscall.ELOOP, syscall.ENOTEMPTY} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return err != nil && strings.Contains(err.Error(), "escapes")
+}
+
+// run is the race: three workers try, and for every exchange one goroutine
+// makes it as fast as it can. The tries also exchange at the named points of the
+// calls themselves.
+func (a *arena) run(t *testing.T, rounds int, limit time.Duration, each map[string]*tally) {
+	before := listing(t, a.O)
+	ops := slices.Clone(raceOps)
+	if a.full {
+		// A patch resolves its paths itself, and may then follow a link.
+		ops = slices.DeleteFunc(ops, func(o raceOp) bool { return strings.HasPrefix(o.name, "applyPatch") })
+	}
 	ctx, stop := context.WithCancel(t.Context())
-	var wg sync.WaitGroup
-	var swaps int64
-	wg.Go(func() {
-		for ctx.Err() == nil {
-			if unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE) == nil {
-				swaps++
+	var swapping sync.WaitGroup
+	for _, s := range a.swaps {
+		swapping.Go(func() {
+			for ctx.Err() == nil {
+				s.once()
 			}
-			// A link that was kept elsewhere (see putBack) is put here anew, or
-			// the race would be over.
-			if swaps%64 == 0 && !isLink(a) && !isLink(b) {
-				must(t, os.Symlink(p.O+"/f", p.O+"/../again"))
-				must(t, os.Rename(p.O+"/../again", b))
-			}
+		})
+	}
+	var points atomic.Int64
+	a.l.SetHook(func(string) {
+		n := points.Add(1)
+		if len(a.swaps) > 0 && n%5 == 0 {
+			a.swaps[n/5%int64(len(a.swaps))].once()
+		}
+		if a.temp && n%2 == 0 {
+			a.swapHidden()
 		}
 	})
-	rounds, limit := raceRounds()
 	deadline := time.Now().Add(limit)
-	var tries, told atomic.Int64
+	var tries atomic.Int64
 	var got tally
+	var mu sync.Mutex
+	named := map[string]bool{}
 	var workers sync.WaitGroup
 	for range 3 {
 		workers.Go(func() {
 			for {
-				i := tries.Add(1)
-				if i > rounds || time.Now().After(deadline) {
+				i := int(tries.Add(1)) - 1
+				if i >= rounds || time.Now().After(deadline) {
 					return
 				}
-				err := ops[i%int64(len(ops))](ctx, p, i)
-				if err != nil && strings.Contains(err.Error(), "kept as") {
-					told.Add(1)
-				}
+				op := ops[i%len(ops)]
+				err := op.do(ctx, a, i/len(ops))
 				got.add(err)
+				each[op.name].add(err)
+				if err != nil {
+					mu.Lock()
+					for _, n := range hiddenName.FindAllString(err.Error(), -1) {
+						named[n] = true
+					}
+					mu.Unlock()
+				}
 			}
 		})
 	}
 	workers.Wait()
 	stop()
-	wg.Wait()
-	t.Logf("tries: %d, exchanges: %d, kept aside: %d; %v", min(tries.Load(), rounds), swaps, told.Load(), &got)
-	if after := listing(t, p.O); after != before {
+	swapping.Wait()
+	a.l.SetHook(nil)
+	exchanges := 0
+	for _, s := range a.swaps {
+		exchanges += s.n
+	}
+	t.Logf("tries: %d, exchanges: %d, kept aside: %d; %v", min(int(tries.Load()), rounds), exchanges+int(hiddenSwaps.Swap(0)), len(named), &got)
+	if after := listing(t, a.O); after != before {
 		t.Errorf("outside was touched:\n%s\nbefore:\n%s", after, before)
 	}
 	if got.n["done"] == 0 || len(got.n) < 2 {
 		t.Errorf("the race did not happen: %v", &got)
 	}
-	// Nothing is left behind but what an error named: a file whose place was
-	// taken by the exchange in the middle of a replacement.
-	for _, d := range []string{p.W, p.W + "/a", p.W + "/b"} {
-		if isLink(d) {
-			continue
-		}
-		es, _ := os.ReadDir(d)
-		for _, e := range es {
-			if !strings.Contains(e.Name(), provider.TempPrefix) {
-				continue
-			}
-			if told.Add(-1) < 0 {
-				t.Errorf("left behind: %s/%s", d, e.Name())
-			}
-		}
+	if !a.temp {
+		a.noResidue(t, named)
 	}
-	if told.Load() != 0 {
-		t.Errorf("%d files that errors named are gone", told.Load())
+	es, err := os.ReadDir(a.base)
+	must(t, err)
+	for _, e := range es {
+		if !slices.Contains([]string{"aux", "home", "out", "ws"}, e.Name()) {
+			t.Errorf("beside the workspace there is %s", e.Name())
+		}
 	}
 }
 
-func isLink(path string) bool {
-	fi, err := os.Lstat(path)
-	return err == nil && fi.Mode()&os.ModeSymlink != 0
+var hiddenName = regexp.MustCompile(regexp.QuoteMeta(provider.TempPrefix) + "[A-Z2-7]{16}")
+
+// noResidue: nothing is left behind but what an error named, which is a file
+// whose place was taken by an exchange in the middle of a replacement.
+func (a *arena) noResidue(t *testing.T, named map[string]bool) {
+	must(t, filepath.WalkDir(a.W, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && strings.Contains(e.Name(), provider.TempPrefix) && !named[hiddenName.FindString(e.Name())] {
+			t.Errorf("left behind: %s", path)
+		}
+		return err
+	}))
 }
 
-// listing is every name below dir with all that a write could change.
+// listing is every name below dir with all that a change of any kind shows in.
 func listing(t *testing.T, dir string) string {
 	t.Helper()
 	var b strings.Builder
-	es, err := os.ReadDir(dir)
-	must(t, err)
-	for _, e := range es {
+	must(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
 		fi, err := e.Info()
-		must(t, err)
-		content, err := os.ReadFile(dir + "/" + e.Name())
-		must(t, err)
-		fmt.Fprintf(&b, "%s %v %d %v %q\n", e.Name(), fi.Mode(), fi.Size(), fi.ModTime().UnixNano(), content)
-	}
-	fi, err := os.Stat(dir)
-	must(t, err)
-	fmt.Fprintf(&b, ". %v %v\n", fi.Mode(), fi.ModTime().UnixNano())
+		if err != nil {
+			return err
+		}
+		st := fi.Sys().(*syscall.Stat_t)
+		rel, _ := filepath.Rel(dir, path)
+		fmt.Fprintf(&b, "%s %v %d:%d %d names, %d bytes, %v %v", rel, fi.Mode(), st.Uid, st.Gid, st.Nlink, st.Size, st.Mtim, st.Ctim)
+		if fi.Mode().IsRegular() {
+			content, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(&b, " %q", content)
+		}
+		b.WriteByte('\n')
+		return nil
+	}))
 	return b.String()
 }
 
@@ -180,75 +308,31 @@ func at(p *place, name string) provider.Target {
 	return provider.Target{TargetKey: provider.TargetKey(p.W + "/" + name), DisplayPath: p.W + "/" + name}
 }
 
-func raceOps(name, text string) []func(ctx context.Context, p *place, i int64) error {
-	return []func(ctx context.Context, p *place, i int64) error{
-		func(ctx context.Context, p *place, i int64) error {
-			_, err := p.l.WriteText(ctx, p.f, at(p, name), text, provider.WriteOptions{})
-			return err
-		},
-		func(ctx context.Context, p *place, i int64) error {
-			_, err := p.l.EditText(ctx, p.f, at(p, name), provider.EditRequest{OldString: "side", NewString: "side"}, provider.EditOptions{})
-			return err
-		},
-		func(ctx context.Context, p *place, i int64) error {
-			o := provider.WriteOptions{Expected: &provider.WriteIntent{Kind: provider.CreateIfAbsent}}
-			target := at(p, fmt.Sprintf("%s.%d", name, i))
-			_, err := p.l.WriteText(ctx, p.f, target, text, o)
-			return err
-		},
-		func(ctx context.Context, p *place, i int64) error {
-			c, err := p.l.ReadText(ctx, p.f, at(p, name), provider.ReadOptions{})
-			if err != nil {
-				return err
-			}
-			_, err = p.l.WriteText(ctx, p.f, at(p, name), text, ifVersion(c.Version))
-			return err
-		},
+// TestExchangeRaces runs every mutating primitive while names that it uses are
+// exchanged with links to the outside, as fast as that goes. Nothing outside may
+// be touched.
+func TestExchangeRaces(t *testing.T) {
+	tries, limit := raceTries()
+	each := map[string]*tally{}
+	for _, o := range raceOps {
+		each[o.name] = &tally{}
 	}
-}
-
-// A directory and a link to the outside exchange their names.
-func TestSwappedDirectory(t *testing.T) {
-	race(t, func(p *place) (string, string) {
-		must(t, os.Mkdir(p.W+"/a", 0o755))
-		must(t, os.WriteFile(p.W+"/a/f", []byte("inside"), 0o644))
-		must(t, os.Symlink(p.O, p.W+"/b"))
-		return p.W + "/a", p.W + "/b"
-	}, raceOps("a/f", "inside"))
-}
-
-// New parents below the exchanged name.
-func TestSwappedParent(t *testing.T) {
-	race(t, func(p *place) (string, string) {
-		must(t, os.Mkdir(p.W+"/a", 0o755))
-		must(t, os.Symlink("../out", p.W+"/b"))
-		return p.W + "/a", p.W + "/b"
-	}, []func(ctx context.Context, p *place, i int64) error{
-		func(ctx context.Context, p *place, i int64) error {
-			_, err := p.l.WriteText(ctx, p.f, at(p, fmt.Sprintf("a/n%d/m/f", i%64)), "inside", provider.WriteOptions{})
-			return err
-		},
-	})
-}
-
-// A file and a link to a file outside exchange their names.
-func TestSwappedFile(t *testing.T) {
-	race(t, func(p *place) (string, string) {
-		must(t, os.WriteFile(p.W+"/f", []byte("inside"), 0o644))
-		must(t, os.Symlink(p.O+"/f", p.W+"/b"))
-		return p.W + "/f", p.W + "/b"
-	}, raceOps("f", "inside"))
-}
-
-// In full access the target is used as given: a link that takes its place is
-// not followed either.
-func TestSwappedFileInFullAccess(t *testing.T) {
-	race(t, func(p *place) (string, string) {
-		must(t, os.WriteFile(p.W+"/f", []byte("inside"), 0o644))
-		must(t, os.Symlink(p.O+"/f", p.W+"/b"))
-		var err error
-		p.f, err = fence.New(fence.Policy{Mode: fence.FullAccess, Workspace: p.W})
-		must(t, err)
-		return p.W + "/f", p.W + "/b"
-	}, raceOps("f", "inside"))
+	for _, r := range races {
+		t.Run(r.name, func(t *testing.T) {
+			newArena(t, r).run(t, tries/len(races), limit, each)
+		})
+	}
+	total := 0
+	for _, o := range raceOps {
+		n := 0
+		for _, c := range each[o.name].n {
+			n += c
+		}
+		total += n
+		t.Logf("%s, %d: %v", o.name, n, each[o.name])
+		if each[o.name].n["done"] == 0 || each[o.name].n["done"] == n {
+			t.Errorf("%s was in no race", o.name)
+		}
+	}
+	t.Logf("tries: %d in all", total)
 }

@@ -16,6 +16,7 @@ type backend interface {
 	restore(ctx context.Context, id string, o RestoreOptions) (Restored, error)
 	empty(ctx context.Context, o EmptyOptions) (Emptied, error)
 	dirs() []string
+	guard(roots []string) []string
 	// close ends what runs in the background, at the latest when ctx ends.
 	close(ctx context.Context)
 }

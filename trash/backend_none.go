@@ -21,6 +21,7 @@ func (none) put(_ context.Context, _ *anchor.Dir, _, path string, _ anchor.Info,
 func (none) holds(string) bool                     { return false }
 func (none) list(context.Context) (Listing, error) { return Listing{}, nil }
 func (none) dirs() []string                        { return nil }
+func (none) guard([]string) []string               { return nil }
 func (none) close(context.Context)                 {}
 func (none) restore(_ context.Context, id string, _ RestoreOptions) (Restored, error) {
 	return Restored{}, failure(record.CodeNotFound, record.ReasonBackend, "restore", "", "no entry "+id, nil)

@@ -81,6 +81,14 @@ func (b *Bin) Holds(path string) bool { return b.b.holds(path) }
 // user, in every mount.
 func (b *Bin) Dirs() []string { return b.b.dirs() }
 
+// Guard are the canonical paths that no fence may open to a command: the home
+// trash, and the trash directories of this user at the top of mounts. Those
+// that are not there yet are named where Put would make them for a thing in one
+// of roots, which are canonical: the home trash, and the top of every mount in
+// which a root lies or which lies in a root. It makes nothing, and does not
+// touch mounts of other machines that have nothing to do with roots.
+func (b *Bin) Guard(roots ...string) []string { return b.b.guard(roots) }
+
 // MaxListed is how many entries [Bin.List] returns at most.
 const MaxListed = 100_000
 
@@ -111,9 +119,10 @@ type RestoreOptions struct {
 	Destination string
 	// Parents makes the directories that are missing on the way.
 	Parents bool
-	// Allow is asked with the canonical destination before anything is made or
-	// moved. Its error is returned as it is. nil allows everything.
-	Allow func(path string) error
+	// Allow is asked with the entry and the canonical destination before
+	// anything is made or moved. Its error is returned as it is. nil allows
+	// everything.
+	Allow func(e record.Entry, path string) error
 	// CopyAcross allows a copy where the destination is in another mount.
 	CopyAcross bool
 }

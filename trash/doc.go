@@ -24,7 +24,7 @@
 // It decides nothing about who may delete what: that is the fence's task, and
 // for restores [RestoreOptions].Allow asks it. It does not look after its own
 // safety either: a command that may write to a trash directory can empty it, so
-// whoever builds fences protects [Bin.Dirs].
+// whoever builds fences closes [Bin.Guard].
 //
 // A rename cannot be tied to an inode. A process of the same user that swaps
 // the thing in the last moment is noticed afterwards, and the swap undone.

@@ -127,7 +127,8 @@ type GroupLeft struct {
 //
 // Destination is a directory, which may be missing, that stands for the group's
 // own. Directories that the group knows are made as they were; with Parents
-// others are made too. Allow is asked about every path that is made; what it
+// others are made too. Allow is asked about every path that is made, with an entry of
+// which only OriginalPath, the same path, and Type are set; what it
 // refuses is in Left. CopyAcross means nothing here: what belongs into another
 // mount than its entry is in Left.
 //

@@ -115,7 +115,7 @@ func TestGroupRestore(t *testing.T) {
 		{name: "a link where a directory was", prepare: func(l *lab) { must(l.t, os.Mkdir(l.Dir+"/o", 0o755)); must(l.t, os.Symlink(l.Dir+"/o", l.W+"/d")) }, files: 1,
 			left: []string{"d " + exists, "d/e " + exists, "d/a " + exists, "d/e/b " + exists}, check: func(l *lab) { gone(l.t, l.Dir+"/o/a"); gone(l.t, l.Dir+"/o/e") }},
 		{name: "refused", o: func(l *lab) trash.RestoreOptions {
-			return trash.RestoreOptions{Allow: func(p string) error {
+			return trash.RestoreOptions{Allow: func(_ record.Entry, p string) error {
 				if strings.HasPrefix(p, l.W+"/d/e") {
 					return errors.New("denied")
 				}

@@ -313,9 +313,9 @@ func (r refused) Error() string        { return r.err.Error() }
 func (r refused) Unwrap() error        { return r.err }
 func (r refused) Is(target error) bool { return target == errRefused }
 
-func (c *comeback) allow(path string) error {
+func (c *comeback) allow(path string, what anchor.Info) error {
 	if c.o.Allow != nil {
-		if err := c.o.Allow(path); err != nil {
+		if err := c.o.Allow(record.Entry{OriginalPath: path, Type: typeOf(what)}, path); err != nil {
 			return refused{err}
 		}
 	}
@@ -343,7 +343,7 @@ func (c *comeback) open(path string) (*anchor.Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.allow(path); err != nil {
+	if err := c.allow(path, anchor.Info{Mode: anchor.TypeDir}); err != nil {
 		return nil, err
 	}
 	name, mode := filepath.Base(path), uint32(0o777)
@@ -404,7 +404,7 @@ func (c *comeback) file(l record.RemovedLine, path string) error {
 		// It was never removed: the kernel refused, or this was killed before.
 		return c.from.dir.Unlink(name)
 	}
-	if err := c.allow(path); err != nil {
+	if err := c.allow(path, have); err != nil {
 		return err
 	}
 	if err := c.f.move(c.from.dir, name, to, filepath.Base(path), false); err != nil {

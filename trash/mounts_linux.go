@@ -19,6 +19,8 @@ type mount struct {
 	// is.
 	point, root string
 	auto        bool
+	// network: its files are another machine's, which may not answer.
+	network bool
 }
 
 // mounts reads the mount table, proc_pid_mountinfo(5).
@@ -40,13 +42,23 @@ func parseMounts(s string) []mount {
 		m := mount{root: unescape(f[3]), point: unescape(f[4])}
 		for i, w := range f[6:] {
 			if w == "-" && 6+i+1 < len(f) {
-				m.auto = f[6+i+1] == "autofs"
+				m.auto, m.network = f[6+i+1] == "autofs", networked(f[6+i+1])
 				break
 			}
 		}
 		all = append(all, m)
 	}
 	return all
+}
+
+// networked tells whether the files of a file system are another machine's, by
+// its type.
+func networked(kind string) bool {
+	switch kind {
+	case "nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "ceph", "fuse.sshfs", "fuse.glusterfs", "fuse.ceph", "fuse.rclone", "lustre":
+		return true
+	}
+	return false
 }
 
 // unescape undoes the kernel's octal escapes of blank, tab, line feed and

@@ -11,6 +11,7 @@ const listsMounts = false
 type mount struct {
 	point, root string
 	auto        bool
+	network     bool
 }
 
 func mounts() ([]mount, error) { return nil, nil }

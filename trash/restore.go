@@ -30,7 +30,7 @@ func (f *freedesktop) restore(ctx context.Context, id string, o RestoreOptions) 
 	}
 	r.Path = path
 	if o.Allow != nil {
-		if err := o.Allow(path); err != nil {
+		if err := o.Allow(r.Entry, path); err != nil {
 			return Restored{}, err
 		}
 	}

@@ -40,7 +40,7 @@ func TestRestore(t *testing.T) {
 		{what: "an empty directory is in the way", before: func(l *lab, _ record.Entry) { must(l.t, os.Mkdir(l.W+"/a/b/f", 0o755)) }, code: "FS_ALREADY_EXISTS"},
 		{what: "the parent is a file", o: func(l *lab) options { return options{Destination: l.W + "/keep/f", Parents: true} }, code: "FS_NOT_FOUND"},
 		{what: "the fence refuses", o: func(l *lab) options {
-			return options{Destination: l.W + "/new/g", Parents: true, Allow: func(p string) error {
+			return options{Destination: l.W + "/new/g", Parents: true, Allow: func(_ record.Entry, p string) error {
 				if p != l.W+"/new/g" {
 					l.t.Errorf("asked about %s", p)
 				}
@@ -49,7 +49,7 @@ func TestRestore(t *testing.T) {
 		}, says: errFence.Error()},
 		{what: "the fence sees where a link leads", before: func(l *lab, _ record.Entry) { must(l.t, os.Symlink(l.Dir, l.W+"/out")) },
 			o: func(l *lab) options {
-				return options{Destination: l.W + "/out/new/g", Parents: true, Allow: func(p string) error {
+				return options{Destination: l.W + "/out/new/g", Parents: true, Allow: func(_ record.Entry, p string) error {
 					if p != l.Dir+"/new/g" {
 						l.t.Errorf("asked about %s", p)
 					}
@@ -152,7 +152,7 @@ func TestRestoreThroughASwappedParent(t *testing.T) {
 	l := newLab(t)
 	e := l.put(l.write(l.W+"/d/f", "text"))
 	must(t, os.Mkdir(l.Dir+"/out", 0o755))
-	_, err := l.bin.Restore(t.Context(), e.ID, trash.RestoreOptions{Allow: func(string) error {
+	_, err := l.bin.Restore(t.Context(), e.ID, trash.RestoreOptions{Allow: func(record.Entry, string) error {
 		must(t, os.Rename(l.W+"/d", l.W+"/was"))
 		return os.Symlink(l.Dir+"/out", l.W+"/d")
 	}})
