@@ -81,6 +81,7 @@ func paramsOf(t *testing.T, p fence.Policy) api.SessionOpenParams {
 	for _, q := range p.Protected {
 		like.Protected = append(like.Protected, policies.Protected{Match: q.Match, NotUnder: q.NotUnder})
 	}
+	like.KeepOverwritten = &p.KeepOverwritten
 	like.Hide, like.Visible, like.Caches = items(p.Hidden), items(p.Visible), items(p.Caches)
 	if p.ReadableRoots != nil {
 		like.Readable = &policies.Readable{Paths: items(p.ReadableRoots)}

@@ -112,6 +112,7 @@ func TestAliasByBindMount(t *testing.T) {
 // Another holder of the directory's lock delays a replacement and does not stop
 // it.
 func TestHeldDirectoryLock(t *testing.T) {
+	t.Parallel() // it waits for as long as the patience lasts
 	p := newPlace(t, "", provider.Config{})
 	p.put("f", "old")
 	d, err := os.Open(p.W)

@@ -19,7 +19,10 @@ func newLocal(t *testing.T) *provider.Local {
 	return l
 }
 
+// On the disk, where most of the time is waiting for it: beside the other tests
+// that wait. None of those looks at the umask, which some rows set.
 func TestContract(t *testing.T) {
+	t.Parallel()
 	providertest.Run(t, func(t *testing.T) provider.Provider { return newLocal(t) })
 }
 

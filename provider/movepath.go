@@ -12,11 +12,9 @@ import (
 
 // moving is one try of a movePath, with both ends open and locked.
 type moving struct {
-	from, to end
-	src, dst *anchor.Dir
-	p        *pin
-	o        MovePathOptions
-	out      MovePathOutcome
+	ends
+	o   MovePathOptions
+	out MovePathOutcome
 }
 
 // MovePath implements [Mover]: one rename that cannot replace, or, between file
@@ -33,7 +31,7 @@ func (l *Local) MovePath(ctx context.Context, f *fence.Fence, from, to string, o
 	}
 	m := moving{o: o}
 	err = c.between(from, to, o.Cwd, fence.Rename, fence.Rename, true, func(e ends) error {
-		m.from, m.to, m.src, m.dst, m.p = e.from, e.to, e.src, e.dst, e.p
+		m.ends = e
 		m.out = MovePathOutcome{Path: e.to.path, Type: kindOf(e.p.Info)}
 		return m.try()
 	})
@@ -41,115 +39,6 @@ func (l *Local) MovePath(ctx context.Context, f *fence.Fence, from, to string, o
 		return MovePathOutcome{}, err
 	}
 	return m.out, nil
-}
-
-// ends are both ends of a move or a copy, open, and the source pinned.
-type ends struct {
-	from, to end
-	src, dst *anchor.Dir
-	p        *pin
-}
-
-// between runs try for the entries that two paths name, and again when a path
-// changed meanwhile. Fence first: both paths are judged before anything is
-// looked at. A copy takes the lock of its destination alone.
-func (c *call) between(from, to, cwd string, a, b fence.Access, move bool, try func(ends) error) error {
-	fromWay, err := c.wayOf(from, cwd)
-	if err != nil {
-		return err
-	}
-	toWay, err := c.wayOf(to, cwd)
-	if err != nil {
-		return err
-	}
-	c.shown = fromWay.shown
-	err = c.again(func() error {
-		var e ends
-		if e.from, err = fromWay.end(a); err != nil {
-			return err
-		}
-		if e.to, err = toWay.end(b); err != nil {
-			return err
-		}
-		return e.locked(move, try)
-	})
-	if err != nil {
-		return c.mapped(err)
-	}
-	return nil
-}
-
-func (e ends) locked(move bool, try func(ends) error) error {
-	if e.from.path == e.to.path {
-		return e.from.fail(CodeSameTarget, "source and destination are the same")
-	}
-	if err := e.to.usable(); err != nil {
-		return err
-	}
-	keys := []string{e.to.path}
-	if move {
-		if err := e.from.usable(); err != nil {
-			return err
-		}
-		keys = append(keys, e.from.path)
-	}
-	release, err := e.from.lockFiles(keys...)
-	if err != nil {
-		return err
-	}
-	defer release()
-	e.from.at("locked")
-	if err := e.from.alive(); err != nil {
-		return err
-	}
-	if e.src, err = e.from.open(); err != nil {
-		return err
-	}
-	defer e.src.Close()
-	if e.p, err = e.pin(); err != nil {
-		return err
-	}
-	defer e.p.Close()
-	if e.dst, err = e.to.open(); err != nil {
-		return err
-	}
-	defer e.dst.Close()
-	e.from.at("found")
-	if err := e.from.alive(); err != nil {
-		return err
-	}
-	if e.to.slash && !e.p.Info.IsDir() {
-		return e.to.fail(CodeNotDirectory, "the path says that a directory is meant")
-	}
-	if e.p.Info.IsDir() && fence.PathCovers(e.from.path, e.to.path) {
-		return e.to.failed(CodeIOError, "it lies in the directory itself", syscall.EINVAL)
-	}
-	return try(e)
-}
-
-// pin pins the source. The root of the file system has no name: it can be
-// neither copied nor moved.
-func (e ends) pin() (*pin, error) {
-	if e.from.name == "" {
-		return nil, e.from.failed(CodeIOError, "it is the root of the file system", syscall.EBUSY)
-	}
-	p, err := e.from.call.pin(e.src, e.from.name)
-	switch {
-	case absent(err):
-		return nil, e.from.fail(CodeNotFound, "nothing is there")
-	case err != nil:
-		return nil, e.from.ours(err)
-	}
-	i := p.Info
-	if e.from.slash && !i.IsDir() {
-		p.Close()
-		return nil, e.from.fail(CodeNotDirectory, "the path says that a directory is meant")
-	}
-	if !i.IsRegular() && !i.IsDir() && !i.IsSymlink() {
-		p.Close()
-		return nil, e.from.notRegular()
-	}
-	return p, nil
 }
 
 func kindOf(i anchor.Info) FileType { return described{info: i}.kind() }
@@ -203,7 +92,7 @@ func (m *moving) done(p placing) { m.out.Replaced, m.out.Trashed = p.replaced, p
 // the source goes. What goes is what was copied: an entry that was changed or
 // made meanwhile stays, and is an error.
 func (m *moving) across() error {
-	y := copying{ends: ends{m.from, m.to, m.src, m.dst, m.p}, overwrite: m.o.Overwrite, move: true}
+	y := copying{ends: m.ends, overwrite: m.o.Overwrite, move: true}
 	p, err := y.run()
 	if err != nil {
 		return err

@@ -9,8 +9,10 @@ import (
 
 // TestAsNormalUser runs the whole package again as somebody whom modes refuse.
 func TestAsNormalUser(t *testing.T) {
-	// The poorer file systems differ in nothing that depends on the user.
-	args := []string{"-test.timeout=20m", "-test.skip=^TestContractWithLessFeatures$"}
+	t.Parallel()
+	// The poorer file systems differ in nothing that depends on the user, and
+	// neither do memory, windows and the patience of a lock.
+	args := []string{"-test.timeout=20m", "-test.skip=^(TestContractWithLessFeatures|TestMemoryOfReads|TestWindowAgainstModel|TestHeldDirectoryLock)$"}
 	if testing.Short() {
 		args = append(args, "-test.short")
 	}

@@ -329,8 +329,9 @@ func TestKeptElsewhere(t *testing.T) {
 	}
 	side := fmt.Sprintf("%s/.Trash-%d", filepath.Dir(dir), os.Getuid())
 	t.Cleanup(func() { _ = os.RemoveAll(dir); _ = os.RemoveAll(side) })
-	_ = os.RemoveAll(side)
 	f := k.fence(fence.WorkspaceWrite, trashing, func(p *fence.Policy) { p.Writable = []fence.Entry{{Path: dir, Source: "session"}} })
+	// Sizes are written there in the background.
+	clear := func() { eventually(t, "the trash is gone", func() bool { return os.RemoveAll(side) == nil }) }
 	make := func() {
 		write(t, dir+"/d/e/f", "there", 0o640)
 		write(t, k.W+"/g", "here", 0o600)
@@ -359,9 +360,7 @@ func TestKeptElsewhere(t *testing.T) {
 		protected []fence.Protection
 		kept      int64
 	}{{nil, 0}, {[]fence.Protection{{Match: "**/.Trash-*", Source: "mode"}}, 3}} {
-		if err := os.RemoveAll(side); err != nil {
-			t.Fatal(err)
-		}
+		clear()
 		f := k.fence(fence.WorkspaceWrite, trashing, func(p *fence.Policy) {
 			p.Writable, p.Protected = []fence.Entry{{Path: top, Source: "session"}}, c.protected
 		})
@@ -375,9 +374,7 @@ func TestKeptElsewhere(t *testing.T) {
 		}
 	}
 	// A file where the trash would be.
-	if err := os.RemoveAll(side); err != nil {
-		t.Fatal(err)
-	}
+	clear()
 	write(t, side, "in the way", 0o644)
 	make()
 	r := k.run(f, command, named("half")).ok(t)

@@ -21,7 +21,7 @@ func TestKeptRace(t *testing.T) {
 	k := newKeepLab(t)
 	tries := 400
 	if soak() {
-		tries = 100000
+		tries = 4000
 	}
 	write(t, k.O+"/f", "outside\n", 0o600)
 	write(t, k.W+"/hidden/f", "hidden\n", 0o600)

@@ -13,9 +13,12 @@ import (
 // Config says where the trash is. The caller reads the environment.
 type Config struct {
 	// DataHome is $XDG_DATA_HOME, or ~/.local/share where that is unset, empty
-	// or relative (T1); absolute. The home trash is the directory Trash in it.
+	// or relative (T1); absolute. The home trash is the directory Trash in it. On
+	// macOS and Windows it is where programs keep their data of the user; the
+	// records are in wattle/trash in it.
 	DataHome string
-	// UID is the user whose trash this is: that of the process.
+	// UID is the user whose trash this is: that of the process; 0 on Windows,
+	// where users have no numbers.
 	UID int
 	// Now is the clock, nil for time.Now.
 	Now func() time.Time

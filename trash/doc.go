@@ -36,6 +36,9 @@
 // them waiting. Put and Holds touch no mount but those on the way.
 //
 // The rules are those of the freedesktop Trash specification 1.0; T1 to T26 in
-// comments are its rules as numbered in the project's notes on it. macOS and
-// Windows have their own trash, and take another [backend].
+// comments are its rules as numbered in the project's notes on it.
+//
+// macOS and Windows have their own trash, and take another [backend]: there the
+// system moves the thing, by its path, and says where it landed, and what
+// Wattle lists, restores and empties is what it has a record of (docs/trash.md).
 package trash

@@ -11,8 +11,6 @@ import (
 	"github.com/wattle-dev/wattle/trash/record"
 )
 
-const opEmpty = "empty the trash"
-
 func (f *freedesktop) empty(ctx context.Context, o EmptyOptions) (Emptied, error) {
 	done := Emptied{Entries: []record.Entry{}}
 	if o.IDs != nil {

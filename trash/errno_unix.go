@@ -17,3 +17,6 @@ func errnoName(err error) string {
 	}
 	return ""
 }
+
+// errOtherVolume: a rename cannot lead to another file system.
+const errOtherVolume = unix.EXDEV

@@ -18,6 +18,13 @@ const (
 	codeAborted  = "FS_ABORTED"
 )
 
+// What an error says was tried.
+const (
+	opPut     = "trash"
+	opRestore = "restore"
+	opEmpty   = "empty the trash"
+)
+
 // wayForward ends the text of every refusal for want of a trash.
 const wayForward = "; delete it permanently, or allow a copy into the home trash (copyAcross)"
 

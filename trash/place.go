@@ -27,12 +27,6 @@ type place struct {
 	made []madeDir
 }
 
-// madeDir is a directory that was made: its name, and the one that holds it.
-type madeDir struct {
-	in   *anchor.Dir
-	name string
-}
-
 // make makes a directory unless somebody else did, and remembers that.
 func (p *place) make(in *anchor.Dir, name string) error {
 	err := in.Mkdir(name, 0o700)

@@ -14,8 +14,6 @@ import (
 	"github.com/wattle-dev/wattle/trash/record"
 )
 
-const opPut = "trash"
-
 // thing is what is to be trashed.
 type thing struct {
 	dir        *anchor.Dir

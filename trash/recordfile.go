@@ -202,18 +202,6 @@ func (e *found) read(p *place) {
 	e.original, e.bad = e.record.Resolve(p.base)
 }
 
-func typeOf(i anchor.Info) string {
-	switch {
-	case i.IsRegular():
-		return "file"
-	case i.IsDir():
-		return "directory"
-	case i.IsSymlink():
-		return "symlink"
-	}
-	return "other"
-}
-
 // entry is what callers see. sizes are those of directories, by name.
 func (e *found) entry(p *place, sizes map[string]record.Size) record.Entry {
 	r := record.Entry{
