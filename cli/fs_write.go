@@ -69,6 +69,9 @@ func newFSWrite(w *world) *cobra.Command {
 			}
 			return w.result(f.json, r, func() error {
 				w.told(r.LinksBroken, r.MetadataLost)
+				if r.Warning != "" {
+					w.say("%s", r.Warning)
+				}
 				w.replaced("", r.Trashed)
 				return w.print("%sd %s\n", r.Operation, printable(args[0]))
 			})

@@ -71,7 +71,8 @@ type Observation struct {
 type ApplyState string
 
 const (
-	// ApplyPlanned: dryRun found nothing against it.
+	// ApplyPlanned: nothing stands against it. dryRun stops here; otherwise an
+	// operation was refused before anything was done.
 	ApplyPlanned ApplyState = "planned"
 	ApplyDone    ApplyState = "done"
 	// ApplyUndone: it was done and taken back.
