@@ -30,8 +30,6 @@ type spot struct {
 // and files without a name left.
 func (p *spot) pathless() bool { return p.path == "" || p.path[0] != '/' || p.gone() }
 
-func (p *spot) isFIFO() bool { return p.mode&unix.S_IFMT == unix.S_IFIFO }
-
 func (p *spot) isDevice() bool {
 	t := p.mode & unix.S_IFMT
 	return t == unix.S_IFCHR || t == unix.S_IFBLK
