@@ -246,6 +246,10 @@ func (m *movingFile) load(dir *anchor.Dir, unnamed bool, g *cargo) (*staged, err
 	if err == nil {
 		g.lost, err = g.p.Carry(g.p.Info, s.f)
 	}
+	if err == nil && len(m.o.Hunks) == 0 {
+		// It is the same file to whoever moves it.
+		_ = anchor.SetMtime(s.f, g.p.Info.Mtime)
+	}
 	if err == nil {
 		err = s.finish()
 	}
