@@ -332,12 +332,6 @@ func (f *Fence) Guarded(canonical string) bool {
 	return inner != nil && inner.guarded
 }
 
-// Protects tells whether a writable root can hold a protected path. Where none
-// can, the kernel's own rules hold all that the fence says about writing.
-func (f *Fence) Protects() bool {
-	return len(f.protected) > 0 && slices.ContainsFunc(f.writable, func(r root) bool { return r.guarded })
-}
-
 // Looser tells whether less is protected at from than at to: a directory that is
 // moved there may hold anything. Both are canonical.
 func (f *Fence) Looser(from, to string) bool {

@@ -354,29 +354,3 @@ func TestPathCovers(t *testing.T) {
 		}
 	}
 }
-
-// TestProtects: a writable root that no protection applies in needs nobody to
-// look at what is written there.
-func TestProtects(t *testing.T) {
-	ws, scratch := t.TempDir(), t.TempDir()
-	some := []fence.Protection{{Match: "**/.git/hooks", Source: "preset:git"}}
-	for _, c := range []struct {
-		name string
-		p    fence.Policy
-		want bool
-	}{
-		{"workspace", fence.Policy{Mode: fence.WorkspaceWrite, Workspace: ws, Protected: some}, true},
-		{"nothing protected", fence.Policy{Mode: fence.WorkspaceWrite, Workspace: ws}, false},
-		{"protect off", fence.Policy{Mode: fence.WorkspaceWrite, Workspace: ws, Protected: some, Protect: fence.ProtectOff}, false},
-		{"read-only", fence.Policy{Mode: fence.ReadOnly, Workspace: ws, Protected: some, Scratch: scratch, ScratchInReadOnly: true}, false},
-		{"strict", fence.Policy{Mode: fence.WorkspaceWrite, Workspace: ws, Protected: some, Protect: fence.ProtectStrict}, true},
-	} {
-		f, err := fence.New(c.p)
-		if err != nil {
-			t.Fatal(c.name, err)
-		}
-		if got := f.Protects(); got != c.want {
-			t.Errorf("%s: %v", c.name, got)
-		}
-	}
-}

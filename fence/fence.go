@@ -125,6 +125,8 @@ func (f *Fence) unavailable() error {
 	case p.Mode == FullAccess:
 	case p.Network == NetworkLoopback:
 		return &PolicyError{Code: CodePolicyInvalid, Msg: "network \"loopback\" cannot be enforced by this version; use \"off\" or \"on\""}
+	case p.Protect == ProtectStrict:
+		return &PolicyError{Code: CodePolicyInvalid, Msg: "protect \"strict\" cannot be enforced by this version; use \"checked\""}
 	case p.AttributeReads:
 		return &PolicyError{Code: CodePolicyInvalid, Msg: "attribute_reads cannot be done by this version"}
 	}

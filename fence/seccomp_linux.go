@@ -29,11 +29,6 @@ type SeccompOptions struct {
 	// NoMetadata refuses changes of mode, owner, times and attributes where
 	// there is no supervisor to tell them apart: in read-only.
 	NoMetadata bool
-	// Performed: the supervisor makes the calls of the tree itself. Landlock is
-	// answered as by a kernel without it: a fence that a program put on itself
-	// would not hold the supervisor, and the program must know that it has none.
-	// Trees that are mounted nowhere cannot be had: their paths look like others.
-	Performed bool
 }
 
 // CompileSeccomp makes the classic BPF program of the fence:
@@ -43,8 +38,6 @@ type SeccompOptions struct {
 //   - io_uring_setup gets EPERM: its operations would pass by the filter;
 //   - chroot gets EPERM, as it would outside a user namespace: the supervisor
 //     resolves paths from the root that it shares with the command;
-//   - open_by_handle_at gets EPERM, as it would outside a user namespace: it
-//     opens files without a path that anybody could look at;
 //   - TIOCSTI and TIOCLINUX get EPERM: they type into the user's terminal. The
 //     kernel compares the low 32 bits of the request, so does the program;
 //   - metadata calls that the supervisor cannot read get ENOSYS;
@@ -64,13 +57,6 @@ func CompileSeccomp(o SeccompOptions) []unix.SockFilter {
 	b.retIf(unix.SYS_CHROOT, errnoRet(unix.EPERM))
 	for _, nr := range callsUnknown {
 		b.retIf(nr, errnoRet(unix.ENOSYS))
-	}
-	b.retIf(unix.SYS_OPEN_BY_HANDLE_AT, errnoRet(unix.EPERM))
-	if o.Performed {
-		b.retIf(unix.SYS_LANDLOCK_CREATE_RULESET, errnoRet(unix.EOPNOTSUPP))
-		b.retIf(unix.SYS_LANDLOCK_RESTRICT_SELF, errnoRet(unix.EOPNOTSUPP))
-		b.retIf(unix.SYS_OPEN_TREE, errnoRet(unix.EPERM))
-		b.retIf(unix.SYS_FSMOUNT, errnoRet(unix.EPERM))
 	}
 	if o.NoNetwork {
 		b.onCall(unix.SYS_SOCKET, func() {

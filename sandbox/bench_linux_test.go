@@ -116,13 +116,12 @@ func BenchmarkSpawn(b *testing.B) {
 }
 
 // BenchmarkOpenForWriting is what one such call costs a command: without a
-// fence, under Landlock alone, with the supervisor under protect "checked" and
-// under "strict"; 2,000 of each in one program.
+// fence, under Landlock alone, and with the supervisor; 2,000 of each in one
+// program.
 func BenchmarkOpenForWriting(b *testing.B) {
 	l := newLab(b)
 	l.repository(l.W)
-	f := l.fence(fence.WorkspaceWrite, protectedAs(fence.ProtectChecked))
-	strict := l.fence(fence.WorkspaceWrite, protectedAs(fence.ProtectStrict))
+	f := l.fence(fence.WorkspaceWrite)
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		b.Fatal(err)
@@ -143,14 +142,13 @@ func BenchmarkOpenForWriting(b *testing.B) {
 		}
 	}
 	const calls = 2000
-	for _, what := range []string{"write", "read", "rename", "chmod"} {
+	for _, what := range []string{"write", "read", "rename"} {
 		b.Run(what, func(b *testing.B) {
 			none, some := map[string][]time.Duration{}, map[string][]time.Duration{}
 			kinds := map[string]func(what string) error{
 				"bare":       func(w string) error { return run(full, w)() },
 				"landlock":   func(w string) error { return l.r.RunUnsupervised(f, spec(f, w)) },
 				"supervised": func(w string) error { return run(f, w)() },
-				"strict":     func(w string) error { return run(strict, w)() },
 			}
 			for b.Loop() {
 				for name, k := range kinds {
@@ -169,43 +167,6 @@ func BenchmarkOpenForWriting(b *testing.B) {
 			for name := range kinds {
 				b.ReportMetric(float64((median(some[name])-median(none[name])).Nanoseconds())/1000/calls, name+"-µs/call")
 			}
-		})
-	}
-}
-
-func protectedAs(p fence.Protect) func(*fence.Policy) {
-	return func(pol *fence.Policy) { pol.Protect = p }
-}
-
-// BenchmarkWorkOnTmpfs is whole programs where no disk hides what a call costs:
-// adding 2,000 files to a repository, and unpacking 5,000.
-func BenchmarkWorkOnTmpfs(b *testing.B) {
-	if !mounted {
-		b.Skip("SKIP: no tmpfs can be mounted for it")
-	}
-	l := newLab(b)
-	if err := unix.Mount("tmpfs", l.W, "tmpfs", 0, ""); err != nil {
-		b.Fatal(err)
-	}
-	defer func() { _ = unix.Unmount(l.W, unix.MNT_DETACH) }()
-	l.host(`mkdir $O/git $O/tar && cd $O/git && for i in $(seq 2000); do echo $i > f$i; done; cd $O/tar && for i in $(seq 5000); do echo $i > f$i; done; tar cf $O/a.tar -C $O tar`)
-	for _, w := range []struct{ name, command string }{
-		{"git", gitAs + `git init -q && cp $O/git/* . && git add .`},
-		{"tar", `tar xf $O/a.tar`},
-	} {
-		b.Run(w.name, func(b *testing.B) {
-			var vs []*variant
-			for _, k := range []struct {
-				name string
-				f    *fence.Fence
-			}{{"bare", l.fence(fence.FullAccess)}, {"checked", l.fence(fence.WorkspaceWrite, protectedAs(fence.ProtectChecked))}, {"strict", l.fence(fence.WorkspaceWrite, protectedAs(fence.ProtectStrict))}} {
-				vs = append(vs, &variant{name: k.name, do: func() error {
-					l.host(`find $W -mindepth 1 -delete`)
-					l.run(k.f, w.command).ok(b)
-					return nil
-				}})
-			}
-			interleave(b, vs)
 		})
 	}
 }
@@ -244,16 +205,6 @@ func init() {
 			return nil
 		case "write":
 			flags = unix.O_WRONLY | unix.O_CREAT
-		case "chmod":
-			if err := os.WriteFile(a[0], nil, 0o644); err != nil {
-				return err
-			}
-			for i := range 2000 {
-				if err := unix.Chmod(a[0], 0o600|uint32(i&1)); err != nil {
-					return err
-				}
-			}
-			return nil
 		case "rename":
 			if err := os.WriteFile(a[0], nil, 0o644); err != nil {
 				return err

@@ -68,8 +68,7 @@ func readCorpus(t *testing.T) []entry {
 func (e entry) lacks() string {
 	for _, n := range e.needs {
 		switch {
-		case n == "root" && os.Getuid() != 0, n == "user" && os.Getuid() == 0, n == "mount" && !mounted,
-			n == "strict" && !strictly(), n == "checked" && strictly():
+		case n == "root" && os.Getuid() != 0, n == "user" && os.Getuid() == 0, n == "mount" && !mounted:
 			return n
 		}
 		if prog, ok := strings.CutPrefix(n, "has:"); ok {

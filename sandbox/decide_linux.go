@@ -18,11 +18,6 @@ import (
 
 // decide judges one call.
 func (s *supervisor) decide(n *notify.Notif, c *fence.Call) verdict {
-	if s.perform != nil {
-		if v, ok := s.performed(n, c); ok {
-			return v
-		}
-	}
 	switch c.Kind {
 	case fence.CallOpen, fence.CallOpenat2, fence.CallCreat:
 		return s.open(n, c)

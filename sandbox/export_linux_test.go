@@ -40,10 +40,3 @@ func (r *Runner) RunUnsupervised(f *fence.Fence, spec Spec) error {
 
 // StopSupervisor ends the supervisor of a process, as its death would.
 func StopSupervisor(p *Process) { p.tree.sup.stop() }
-
-// RefuseUnshare has supervisors that start from now on meet a machine where a
-// thread cannot have a umask of its own, until the function it returns is called.
-func RefuseUnshare() (restore func()) {
-	refuseUnshare = true
-	return func() { refuseUnshare = false }
-}

@@ -54,18 +54,14 @@ func readBounded(path string, alone bool) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return readSmall(os.NewFile(uintptr(fd), path), alone)
-}
-
-// readSmall is the rest of readBounded; it closes the file.
-func readSmall(f *os.File, alone bool) ([]byte, error) {
+	f := os.NewFile(uintptr(fd), path)
 	defer f.Close()
 	fi, err := f.Stat()
 	if err != nil || !fi.Mode().IsRegular() || fi.Size() > maxConfig {
 		return nil, unix.EINVAL
 	}
 	if alone {
-		if err := nobodyElse(int(f.Fd())); err != nil {
+		if err := nobodyElse(fd); err != nil {
 			return nil, err
 		}
 	}

@@ -102,10 +102,6 @@ func TestOlderKernels(t *testing.T) {
 			f := l.fence(fence.WorkspaceWrite)
 			r := l.run(f, "echo x > in; mkdir d").ok(t)
 			want := append(append([]string{}, always...), c.gaps...)
-			if strictly() {
-				want = slices.DeleteFunc(want, func(g string) bool { return g == "metadata" || g == "protected-paths" || g == "refer" })
-				want = append(want, "device-ioctl", "nested-landlock")
-			}
 			slices.Sort(want)
 			if e := r.report; !slices.Equal(gaps(e), want) || e.LandlockABI != c.abi || e.LandlockErrata != c.errata || e.KillTree != c.kill || e.Level != fence.LevelPartial || !e.Supervisor {
 				t.Errorf("gaps: want %q\ngot %+v", want, e)
@@ -114,7 +110,7 @@ func TestOlderKernels(t *testing.T) {
 				t.Errorf("signals governed: %v", got)
 			}
 			move := `python3 -c 'import os; os.rename("in","d/in")'`
-			if c.rename || strictly() { // by the supervisor
+			if c.rename {
 				l.run(f, move).ok(t)
 			} else if r := l.run(f, move).refusedQuietly(t); !strings.Contains(r.stderr, "cross-device") {
 				t.Errorf("%v", r)
@@ -178,16 +174,6 @@ type nested struct {
 // below 3) it is refused.
 func TestInsideAnotherFence(t *testing.T) {
 	l := newLab(t)
-	if strictly() {
-		// It must not believe that it has a fence: the outer supervisor would
-		// make its calls.
-		r := l.run(l.fence(fence.WorkspaceWrite), `"$TOOL" tool fenced "$W" read-only 7 enforced 'echo x > ro'`)
-		if !strings.Contains(r.stdout, sandbox.CodeUnavailable) {
-			t.Errorf("%v", r)
-		}
-		absent(t, l.W+"/ro")
-		return
-	}
 	outer := l.fence(fence.WorkspaceWrite)
 	inner := func(mode fence.Mode, abi int, require fence.Require, command string) nested {
 		t.Helper()

@@ -103,22 +103,11 @@ func protections() []fence.Protection {
 	return out
 }
 
-// protect is how this run of the tests protects: TestUnderStrict runs them all
-// again under "strict".
-func protect() fence.Protect {
-	if p := os.Getenv(envProtect); p != "" {
-		return fence.Protect(p)
-	}
-	return fence.ProtectChecked
-}
-
-func strictly() bool { return protect() == fence.ProtectStrict }
-
 // policy is the lab's policy in a mode, changed by edits.
 func (l *lab) policy(mode fence.Mode, edits ...func(*fence.Policy)) fence.Policy {
 	p := fence.Policy{
 		Mode: mode, Workspace: l.W, Scratch: l.T, Home: l.H,
-		Devices: fence.DefaultDevices(), Protected: protections(), Protect: protect(),
+		Devices: fence.DefaultDevices(), Protected: protections(),
 	}
 	for _, e := range edits {
 		e(&p)

@@ -15,10 +15,9 @@ import (
 
 // Variables by which one test process tells the next where it is.
 const (
-	envInside  = "SANDBOX_TEST_INSIDE"  // set in the process that runs the tests
-	envBase    = "SANDBOX_TEST_BASE"    // directory of all fixtures, outside every temporary directory
-	envProtect = "SANDBOX_TEST_PROTECT" // strict: every fence of the tests
-	envSoak    = "WATTLE_SOAK"          // 1: the long variants too
+	envInside = "SANDBOX_TEST_INSIDE" // set in the process that runs the tests
+	envBase   = "SANDBOX_TEST_BASE"   // directory of all fixtures, outside every temporary directory
+	envSoak   = "WATTLE_SOAK"         // 1: the long variants too
 )
 
 // base is the directory of all fixtures of this run. It lies in no system

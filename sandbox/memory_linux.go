@@ -111,14 +111,6 @@ func readSockaddr(tid int, addr, size uint64) (sockaddr, bool) {
 	if !readMemory(tid, addr, b) {
 		return sockaddr{}, false
 	}
-	return parseSockaddr(b)
-}
-
-// parseSockaddr reads an address that was copied.
-func parseSockaddr(b []byte) (sockaddr, bool) {
-	if len(b) < 2 {
-		return sockaddr{}, false
-	}
 	a := sockaddr{family: binary.NativeEndian.Uint16(b)}
 	if a.family != unix.AF_UNIX || len(b) == 2 || b[2] == 0 {
 		return a, true

@@ -25,7 +25,7 @@ func report(k fence.Kernel, rs *fence.Ruleset, landlocked bool, out *launched, f
 		e.Skipped = append(e.Skipped, rs.Skipped...)
 		for _, g := range rs.Gaps {
 			switch {
-			case g.What == "truncate" && supervised, g.What == "refer" && out.supervisor.strictly() && out.supervisor.perform.all:
+			case g.What == "truncate" && supervised:
 			case g.What == "pathname-sockets" && supervised:
 				g.Why = "the supervisor checks connections by path, then lets them go on: a program that changes the address in its memory in between can win; datagrams sent to a socket by path are not seen"
 				e.NotGoverned = append(e.NotGoverned, g)
@@ -41,8 +41,7 @@ func report(k fence.Kernel, rs *fence.Ruleset, landlocked bool, out *launched, f
 	governs("fs-write", landlocked)
 	governs("fs-read", landlocked)
 	governs("truncate", landlocked && rs.ABI >= 3 || supervised)
-	strict := out.supervisor.strictly()
-	governs("device-ioctl", landlocked && rs.ABI >= 5 && !(strict && out.supervisor.perform.all))
+	governs("device-ioctl", landlocked && rs.ABI >= 5)
 	governs("signals", scoped)
 	governs("abstract-sockets", scoped)
 	governs("pathname-sockets", landlocked && rs.ABI >= 9)
@@ -50,8 +49,7 @@ func report(k fence.Kernel, rs *fence.Ruleset, landlocked bool, out *launched, f
 	governs("io_uring", out.seccomp)
 	governs("foreign-architectures", out.seccomp)
 	governs("terminal-injection", out.seccomp)
-	governs("metadata", out.seccomp && !supervised && f.Mode() == fence.ReadOnly || strict)
-	governs("protected-paths", strict && f.Policy().Protect != fence.ProtectOff)
+	governs("metadata", out.seccomp && !supervised && f.Mode() == fence.ReadOnly)
 	if landlocked && f.Mode() == fence.WorkspaceWrite {
 		e.NotGoverned = append(e.NotGoverned, fence.Gap{What: "hard-links", Why: "a file outside that has a hard link inside a writable root already can be written through that link"})
 	}
@@ -60,15 +58,6 @@ func report(k fence.Kernel, rs *fence.Ruleset, landlocked bool, out *launched, f
 	}
 	if supervised && f.Policy().Protect == fence.ProtectOff {
 		e.NotGoverned = append(e.NotGoverned, fence.Gap{What: "protected-paths", Why: "the policy protects nothing (protect \"off\")"})
-	} else if strict {
-		e.Protect = fence.ProtectStrict
-		if out.supervisor.perform.all {
-			e.NotGoverned = append(e.NotGoverned, fence.Gap{What: "device-ioctl", Why: "devices that are opened for writing are opened by the supervisor (protect \"strict\"), and Landlock does not see what their controls are used for"},
-				fence.Gap{What: "nested-landlock", Why: "programs that fence themselves by Landlock are told that there is none: the supervisor makes their calls (protect \"strict\") and their own rules would not hold it"})
-			if !canTakeSockets() {
-				e.NotGoverned = append(e.NotGoverned, fence.Gap{What: "socket-names", Why: "sockets of commands cannot be taken here (pidfd_getfd is refused): a program that changes an address in its memory can give a socket a protected name that does not exist"})
-			}
-		}
 	} else if supervised {
 		e.Protect = fence.ProtectChecked
 		e.NotGoverned = append(e.NotGoverned,
@@ -132,15 +121,6 @@ func (r *Runner) Enforcement() fence.Enforcement {
 	return r.EnforcementOf(f)
 }
 
-// planned is what a report needs to know of a supervisor that is not started.
-func planned(f *fence.Fence) *supervisor {
-	s := &supervisor{}
-	if f.Policy().Protect == fence.ProtectStrict {
-		s.perform = &performer{all: f.Protects()}
-	}
-	return s
-}
-
 // EnforcementOf is what a start under that fence would have applied. It looks
 // at the disk. A start may still get less: another supervisor may be above.
 func (r *Runner) EnforcementOf(f *fence.Fence) fence.Enforcement {
@@ -153,7 +133,7 @@ func (r *Runner) EnforcementOf(f *fence.Fence) fence.Enforcement {
 			NotGoverned: []fence.Gap{{What: "commands", Why: r.kernel.Why, Since: "Landlock ABI 1"}}}
 	}
 	rs := f.CompileLandlock(r.kernel)
-	sup := planned(f)
+	sup := &supervisor{}
 	if r.opts.Keeper != nil {
 		sup.keep = &keeping{}
 	}

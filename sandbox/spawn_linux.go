@@ -211,31 +211,14 @@ func (l *launch) exec(out *launched) error {
 func (l *launch) filter(out *launched) error {
 	o := fence.SeccompOptions{Notify: l.supervise, NoNetwork: l.noNetwork}
 	if l.supervise {
-		install := notify.Install
-		strict := l.fence.Policy().Protect == fence.ProtectStrict && l.rulesetFD >= 0
-		if strict {
-			install = notify.InstallKillable
-			o.Performed = l.fence.Protects()
-		}
-		fd, err := install(fence.CompileSeccomp(o))
-		if strict && errors.Is(err, unix.EINVAL) {
-			// Before Linux 5.19. Without it a call could be made twice.
-			strict, o.Performed = false, false
-			fd, err = notify.Install(fence.CompileSeccomp(o))
-		}
+		fd, err := notify.Install(fence.CompileSeccomp(o))
 		if err == nil {
 			s, err := newSupervisor(l.fence, fd, l.denials, l.keep)
 			if err != nil {
 				unix.Close(fd)
 				return err
 			}
-			if strict {
-				s.perform = &performer{all: l.fence.Protects()}
-			}
 			go s.serve()
-			if err := <-s.ready; err != nil {
-				return err
-			}
 			out.supervisor, out.seccomp = s, true
 			return nil
 		}

@@ -142,12 +142,6 @@ func (r *Runner) startFenced(p *Process, t *tree, l *launch, f *fence.Fence) err
 		t.finish()
 		return &Error{Code: CodeUnavailable, Op: "start command", Err: errors.New("files outside the fence could be emptied: this kernel's Landlock does not see truncation and no supervisor can be had here")}
 	}
-	if pol.Protect == fence.ProtectStrict && !out.supervisor.strictly() && !bestEffort {
-		t.kill()
-		t.wait()
-		t.finish()
-		return &Error{Code: CodeUnavailable, Op: "start command", Err: fmt.Errorf("%w here: it takes a supervisor of our own and Linux 5.19; set protect = \"checked\" in a policy", errNotStrict)}
-	}
 	if out.supervisor != nil {
 		p.kept = l.keep.snapshot
 	}

@@ -23,9 +23,7 @@ type supervisor struct {
 	stopFD   int // eventfd; written once by stop
 	denials  *denialLog
 	loc      *locator
-	perform  *performer // nil: under protect "checked", calls are let go on
-	ready    chan error // what came of the preparations of the thread
-	keep     *keeping   // nil when nothing is kept
+	keep     *keeping // nil when nothing is kept
 	buf      [unix.PathMax]byte
 	done     chan struct{} // closed when the loop has ended
 }
@@ -44,7 +42,7 @@ func newSupervisor(f *fence.Fence, listener int, d *denialLog, k *keeping) (*sup
 	if err != nil {
 		return nil, fmt.Errorf("start supervisor: %w", err)
 	}
-	return &supervisor{fence: f, listener: listener, stopFD: fd, denials: d, loc: &locator{held: -1}, keep: k, done: make(chan struct{}), ready: make(chan error, 1)}, nil
+	return &supervisor{fence: f, listener: listener, stopFD: fd, denials: d, loc: &locator{held: -1}, keep: k, done: make(chan struct{})}, nil
 }
 
 // serve runs the loop on a thread of its own and closes the descriptors at the
@@ -63,19 +61,11 @@ func (s *supervisor) serve() {
 		all.Val[i] = ^all.Val[i]
 	}
 	_ = unix.PthreadSigmask(unix.SIG_SETMASK, &all, nil)
-	if s.perform != nil {
-		defer s.perform.leave()
-		if err := s.perform.enter(s.fence); err != nil {
-			s.ready <- err
-			return
-		}
-	}
-	s.ready <- nil
 	var n notify.Notif
 	fds := []unix.PollFd{{Fd: int32(s.listener), Events: unix.POLLIN}, {Fd: int32(s.stopFD), Events: unix.POLLIN}}
 	for {
 		fds[0].Revents, fds[1].Revents = 0, 0
-		if _, err := unix.Poll(fds, s.perform.timeout()); err != nil {
+		if _, err := unix.Poll(fds, -1); err != nil {
 			if err == unix.EINTR {
 				continue
 			}
@@ -83,9 +73,6 @@ func (s *supervisor) serve() {
 		}
 		if fds[1].Revents != 0 {
 			return
-		}
-		if s.perform != nil {
-			s.retry()
 		}
 		if fds[0].Revents&unix.POLLIN != 0 {
 			if err := notify.Receive(s.listener, &n); err != nil {
@@ -114,12 +101,6 @@ func (s *supervisor) stop() {
 type verdict struct {
 	errno  unix.Errno    // refused with this, if not 0
 	denial *fence.Denial // why, when the fence refused
-
-	done    bool // the supervisor made the call; its result is 0 or, if hasFD, fd
-	fd      int
-	hasFD   bool
-	cloexec bool
-	later   bool // it is answered already, or will be
 }
 
 var goOn = verdict{}
@@ -136,16 +117,6 @@ func (s *supervisor) answer(n *notify.Notif) {
 	// waits; else nobody gets the answer and nothing is recorded.
 	if v.denial != nil && notify.Valid(s.listener, n.ID) {
 		s.record(n, v)
-	}
-	if s.perform != nil {
-		s.perform.pins.release()
-	}
-	if v.later {
-		return
-	}
-	if v.done {
-		s.deliver(n.ID, v)
-		return
 	}
 	_ = notify.Send(s.listener, &r)
 }

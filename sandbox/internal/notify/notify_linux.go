@@ -41,7 +41,6 @@ const (
 	ioctlSend      = 0xc0182101
 	ioctlIDValid   = 0x40082102
 	ioctlSetFlags  = 0x40082104
-	ioctlAddFD     = 0x40182103
 	flagSyncWakeUp = 1 // SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP, Linux 6.6
 )
 
@@ -70,21 +69,6 @@ func Install(prog []unix.SockFilter) (listener int, err error) {
 		return -1, fmt.Errorf("install seccomp program: %w", err)
 	}
 	// Worth a factor of several in round-trip time; EINVAL before 6.6.
-	_, _, _ = unix.RawSyscall(unix.SYS_IOCTL, uintptr(fd), ioctlSetFlags, flagSyncWakeUp)
-	return fd, nil
-}
-
-// InstallKillable is Install for a listener that makes calls itself: once it
-// has received a call, only a deadly signal takes the caller out of it, so that
-// no call is made twice (Linux 5.19; an error before).
-func InstallKillable(prog []unix.SockFilter) (listener int, err error) {
-	fd, err := install(prog, flagListener|flagKillable)
-	if errors.Is(err, unix.EBUSY) {
-		return -1, ErrBusy
-	}
-	if err != nil {
-		return -1, fmt.Errorf("install seccomp program: %w", err)
-	}
 	_, _, _ = unix.RawSyscall(unix.SYS_IOCTL, uintptr(fd), ioctlSetFlags, flagSyncWakeUp)
 	return fd, nil
 }
@@ -124,32 +108,6 @@ func Send(listener int, r *Resp) error {
 		return e
 	}
 	return nil
-}
-
-// addFD is struct seccomp_notif_addfd.
-type addFD struct {
-	id         uint64
-	flags      uint32
-	src        uint32
-	newFD      uint32
-	newFDFlags uint32
-}
-
-var _ [24]byte = [unsafe.Sizeof(addFD{})]byte{}
-
-// AddFD gives the caller of a waiting call a descriptor of ours, under the
-// lowest number that it has free, which is returned; the call goes on waiting.
-// EMFILE: the caller's own limit. ENOENT: it is gone.
-func AddFD(listener int, id uint64, fd int, cloexec bool) (int, error) {
-	a := addFD{id: id, src: uint32(fd)}
-	if cloexec {
-		a.newFDFlags = unix.O_CLOEXEC
-	}
-	r, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(listener), ioctlAddFD, uintptr(unsafe.Pointer(&a)))
-	if e != 0 {
-		return -1, e
-	}
-	return int(r), nil
 }
 
 // Valid tells whether the call still waits: only then did what was read of the
