@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path/filepath"
 	"strings"
@@ -109,34 +108,6 @@ func (p *place) names(ctx context.Context, visit func(name string) error) error 
 		}
 		return visit(e.Name)
 	})
-}
-
-func stream(ctx context.Context, d *anchor.Dir, visit func(anchor.Entry) error) error {
-	if d == nil {
-		return nil
-	}
-	s, err := d.Stream()
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	for {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		es, err := s.Next(256)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		for _, e := range es {
-			if err := visit(e); err != nil {
-				return err
-			}
-		}
-	}
 }
 
 func (f *freedesktop) list(ctx context.Context) (Listing, error) {

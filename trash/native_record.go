@@ -281,32 +281,12 @@ func (r *records) read(id string) (*kept, error) {
 
 // each calls visit with the id of every record.
 func (r *records) each(ctx context.Context, visit func(id string) error) error {
-	s, err := r.dir.Stream()
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	for {
-		if err := ctx.Err(); err != nil {
-			return err
+	return stream(ctx, r.dir, func(e anchor.Entry) error {
+		if id, ok := strings.CutSuffix(e.Name, record.InfoSuffix); ok && isID(id) {
+			return visit(id)
 		}
-		es, err := s.Next(256)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		for _, e := range es {
-			id, ok := strings.CutSuffix(e.Name, record.InfoSuffix)
-			if !ok || !isID(id) {
-				continue
-			}
-			if err := visit(id); err != nil {
-				return err
-			}
-		}
-	}
+		return nil
+	})
 }
 
 // presence is what lies at a place, compared with what should.
